@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "formats/tensor_source.h"
+
+namespace orthrus {
+
+/// Metadata of a GGUF file. Integers of every width are int64 (a u64 over 2^63 is an error),
+/// floats are double. Strings point into the mapped file.
+using GgufValue =
+    std::variant<bool, int64_t, double, std::string_view, std::vector<bool>, std::vector<int64_t>,
+                 std::vector<double>, std::vector<std::string_view>>;
+
+class GgufMetadata {
+ public:
+  /// nullptr where the key is absent.
+  const GgufValue* find(std::string_view key) const;
+  /// The value of that key in that type; nullopt where absent, Error(kInput) where of another type.
+  /// get<double> also takes an integer.
+  template <typename T>
+  std::optional<T> get(std::string_view key) const;
+  const std::vector<std::pair<std::string, GgufValue>>& entries() const { return entries_; }
+
+ private:
+  friend class GgufFile;
+  std::vector<std::pair<std::string, GgufValue>> entries_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+/// A GGUF model (version 2 or 3, little endian), single or split ("-00001-of-00003.gguf": give any
+/// part, all are opened). Tensor names are translated to Hugging Face names; other names stay as
+/// they are. Sizes are checked before memory is asked for: a hostile file costs no more than its
+/// own length.
+class GgufFile : public TensorSource {
+ public:
+  explicit GgufFile(const std::string& path);
+
+  const GgufMetadata& metadata() const { return metadata_; }
+  uint32_t version() const { return version_; }
+  const TensorInfo* find(std::string_view name) const override;
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  void drop(const TensorInfo& tensor) const override;
+
+ private:
+  void read_part(const MappedFile& file, bool first);
+
+  uint32_t version_ = 0;
+  std::vector<std::unique_ptr<MappedFile>> parts_;
+  GgufMetadata metadata_;
+  std::vector<TensorInfo> tensors_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+/// Parses the bytes of one GGUF part, for the fuzz target: throws Error or returns.
+void fuzz_gguf(std::span<const std::byte> bytes);
+
+}  // namespace orthrus

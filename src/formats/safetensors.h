@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "formats/tensor_source.h"
+
+namespace orthrus {
+
+/// One safetensors file or several behind a model.safetensors.index.json. Header length, offsets,
+/// overlaps and shapes are checked against the file before anything is used.
+class SafetensorsSource : public TensorSource {
+ public:
+  /// path: a .safetensors file, or a directory with model.safetensors or its index.
+  explicit SafetensorsSource(const std::string& path);
+
+  const TensorInfo* find(std::string_view name) const override;
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  void drop(const TensorInfo& tensor) const override;
+  /// `__metadata__` of the (first) file.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  void read_file(std::unique_ptr<MappedFile> file);
+
+  std::vector<std::unique_ptr<MappedFile>> files_;
+  std::map<std::string, std::string> metadata_;
+  std::vector<TensorInfo> tensors_;
+  std::unordered_map<std::string, size_t> index_;
+};
+
+/// Parses the bytes of one file, for the fuzz target: throws Error or returns.
+void fuzz_safetensors(std::span<const std::byte> bytes);
+
+}  // namespace orthrus

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor_type.h"
+
+namespace orthrus {
+
+/// A tensor as it lies in a mapped file. Shapes are in Hugging Face order: [outputs, inputs] for
+/// a matrix, whatever the file's own order. The bytes are checked to be in the file and to match
+/// type and shape.
+struct TensorInfo {
+  std::string name;                 ///< Hugging Face name, e.g. "model.layers.0.mlp.up_proj.weight"
+  TensorType type = TensorType::kF32;
+  std::vector<int64_t> shape;       ///< HF order, outermost first
+  std::span<const std::byte> data;  ///< row-major; block types hold whole rows
+  /// Heads whose rows are interleaved for ggml's rotary embedding (llama-architecture GGUF files,
+  /// q_proj and k_proj): file row h*D + 2*i + j is HF row h*D + j*D/2 + i. 0: rows are in HF order.
+  int interleaved_heads = 0;
+};
+
+/// Named tensors of one model, from safetensors or GGUF. Immutable after opening.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  /// The tensor of that Hugging Face name, or nullptr.
+  virtual const TensorInfo* find(std::string_view name) const = 0;
+  /// All tensors in file order.
+  virtual const std::vector<TensorInfo>& tensors() const = 0;
+  /// The tensor's file pages are not needed again (see MappedFile::drop).
+  virtual void drop(const TensorInfo& tensor) const = 0;
+  /// Throws Error(kInput) that names the first missing tensor or the first of another shape.
+  const TensorInfo& require(std::string_view name, std::span<const int64_t> shape) const;
+};
+
+}  // namespace orthrus
