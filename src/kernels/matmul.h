@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/aligned_buffer.h"
+#include "kernels/packed_matrix.h"
+
+namespace orthrus {
+
+/// Rows of activations as matmul wants them: f32, and for the group formats also int8 with a scale
+/// a group of 32 inputs (docs/numerics.md). Owned by one pass; grows, never shrinks; not thread-safe.
+class Activations {
+ public:
+  /// Room for rows x cols. No allocation where there is already enough.
+  void reserve(int64_t rows, int64_t cols);
+  /// Quantises rows [0, rows) of x [rows, cols] (row stride `stride` floats) where any of the coming
+  /// tasks needs it. x must stay valid until the matmuls on it are done.
+  void set(const ComputeContext& context, const float* x, int64_t stride, int64_t rows,
+           int64_t cols, bool quantize);
+
+  const float* row(int64_t i) const { return x_ + i * stride_; }
+  int64_t rows() const { return rows_; }
+  int64_t cols() const { return cols_; }
+
+ private:
+  friend struct ActivationAccess;  // the kernels
+  const float* x_ = nullptr;
+  int64_t stride_ = 0, rows_ = 0, cols_ = 0;
+  AlignedBuffer codes_;   // int8 [rows, cols padded to 64 + a pad against aliasing]
+  AlignedBuffer scales_;  // f32 [rows, groups of 32]
+  AlignedBuffer sums_;    // int32 [rows, groups of 16]: sums of the codes
+};
+
+/// One product: out[i, n] = sum_k x[i, k] * weight[n, k] (+ bias[n]) for rows [row_begin, row_begin + row_count)
+/// of the activations; out has its own row i at out + (i - row_begin) * out_stride.
+struct MatmulTask {
+  const PackedMatrix* weight;
+  int64_t row_begin;
+  int64_t row_count;
+  float* out;
+  int64_t out_stride;
+  const float* bias = nullptr;  ///< [weight->rows()] or null; added after the sum
+};
+
+/// Whether products with this matrix read the quantised form of the activations.
+bool needs_quantized(const PackedMatrix& matrix);
+
+/// Runs all tasks on the same activations in one parallel section, split over threads by output
+/// panels and cost (each thread's share within 3 %). Each output is one accumulation over k in a
+/// fixed order, whatever the number of rows, tasks or threads: rows are independent bit for bit.
+void matmul(const ComputeContext& context, const Activations& x, std::span<const MatmulTask> tasks);
+
+}  // namespace orthrus

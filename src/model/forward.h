@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "cache/block_table.h"
+#include "kernels/isa.h"
+#include "model/weights.h"
+
+namespace orthrus {
+
+/// The two views of an Orthrus model (paper, section 3): same embedding, norms, MLP and lm_head,
+/// attention weights of their own, one KV cache.
+enum class View : uint8_t { kAr, kDiffusion };
+
+/// Stands for the mask in the tokens of a diffusion span (the mask token's row, or mask_embedding).
+inline constexpr int32_t kMaskToken = -1;
+
+/// Consecutive tokens of one sequence in a pass.
+/// kAr: causal over the cache [0, first_position) and the span itself; writes keys and values at
+/// [first_position, first_position + tokens.size()), for which the table must have capacity.
+/// kDiffusion: `tokens` are the anchor, then kMaskToken; rows see the cache [0, first_position) and all rows of
+/// the span, in both directions; nothing is written to the cache. It may start inside the AR rows of
+/// the same sequence in the same pass: their keys are written before anyone attends.
+struct Span {
+  const BlockTable* table;
+  View view;
+  std::span<const int32_t> tokens;
+  int64_t first_position;
+  /// Rows of the span whose logits are wanted: [logits_begin, logits_end).
+  int64_t logits_begin;
+  int64_t logits_end;
+};
+
+/// Runs passes. Holds the scratch memory for `max_rows` rows; a pass allocates nothing once warm.
+/// One pass at a time (not thread-safe); it uses the threads of the context.
+class Forward {
+ public:
+  Forward(const Model& model, const KvLayout& layout, ComputeContext context, int64_t max_rows);
+  ~Forward();
+
+  const Model& model() const;
+  const KvLayout& layout() const;
+  int64_t max_rows() const;
+  ComputeContext context() const;
+
+  /// Logits [wanted rows of all spans in order, vocab_size], row-major; valid until the next pass. Every row is
+  /// independent of the others bit for bit (docs/numerics.md). The rows of all spans together are at most
+  /// max_rows. Does not change the tables: the caller commits with set_length.
+  std::span<const float> run(std::span<const Span> spans);
+
+  /// Residual stream after `layer` of the last pass's rows; for tests: set before run().
+  void trace_layer(int64_t layer, float* out);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace orthrus
