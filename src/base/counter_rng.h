@@ -10,10 +10,8 @@ namespace orthrus {
 /// can ask for the noise of any (position, token) in any order.
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-/// A uniform number in the open interval (0, 1): the midpoints of 2^23 equal cells, so that neither
-/// 0 nor 1 can occur and the float is exact.
-inline float open_uniform(uint32_t bits) {
-  return (static_cast<float>(bits >> 9) + 0.5f) * 0x1p-23f;
-}
+/// A uniform number in the open interval (0, 1): the midpoint of one of 2^32 equal cells, exact in
+/// double, so that neither 0 nor 1 can occur.
+inline double open_uniform(uint32_t bits) { return (static_cast<double>(bits) + 0.5) * 0x1p-32; }
 
 }  // namespace orthrus

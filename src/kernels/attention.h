@@ -6,10 +6,9 @@
 
 #include "base/aligned_buffer.h"
 #include "kernels/isa.h"
+#include "orthrus/options.h"
 
 namespace orthrus {
-
-enum class KvType : uint8_t { kBF16, kF32 };
 
 /// Tokens in a block of the KV cache; blocks start at multiples of it. A multiple of the 16 lanes.
 inline constexpr int64_t kKvBlockTokens = 64;

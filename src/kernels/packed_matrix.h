@@ -7,11 +7,9 @@
 #include "base/aligned_buffer.h"
 #include "base/tensor_type.h"
 #include "kernels/isa.h"
+#include "orthrus/options.h"
 
 namespace orthrus {
-
-/// What people choose with --weights. kAuto keeps the precision of the file.
-enum class WeightFormat : uint8_t { kAuto, kF32, kBF16, kQ8, kQ4 };
 
 /// A matrix as it lies in a file: [rows (outputs), cols (inputs)], row-major.
 struct MatrixSource {

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orthrus/error.h"
+#include "orthrus/options.h"
+
+namespace orthrus {
+
+/// Receives an answer while it is made. Called from the thread that called generate().
+class Streamer {
+ public:
+  virtual ~Streamer() = default;
+  /// The prompt's tokens and text, before anything else, unless skip_prompt().
+  virtual void on_prompt(std::span<const int32_t> token_ids, std::string_view text) {}
+  /// New text, valid UTF-8, possibly of several tokens. Never empty.
+  virtual void on_text(std::string_view text) = 0;
+  virtual void on_end() {}
+  virtual bool skip_prompt() const { return true; }
+};
+
+/// Writes text to a stream as it comes (the article's TextStreamer).
+class TextStreamer : public Streamer {
+ public:
+  explicit TextStreamer(std::FILE* out, bool skip_prompt = true) : out_(out), skip_prompt_(skip_prompt) {}
+  void on_prompt(std::span<const int32_t> token_ids, std::string_view text) override;
+  void on_text(std::string_view text) override;
+  bool skip_prompt() const override { return skip_prompt_; }
+
+ private:
+  std::FILE* out_;
+  bool skip_prompt_;
+};
+
+/// The KV cache of a conversation: keeps what generate() computed, so that the next call's prompt
+/// reuses the longest common prefix. Belongs to the model that made it; one generation at a time.
+class Session {
+ public:
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  void reset();
+
+ private:
+  friend class LanguageModel;
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A loaded model with its tokenizer and template. One generation at a time (not thread-safe), except
+/// that a std::stop_token cancels from any thread. Errors throw orthrus::Error.
+class LanguageModel {
+ public:
+  static LanguageModel load(const LoadOptions& options);
+  ~LanguageModel();
+  LanguageModel(LanguageModel&&) noexcept;
+  LanguageModel& operator=(LanguageModel&&) noexcept;
+
+  /// Token ids; specials written in the text become their ids, none is added.
+  std::vector<int32_t> encode(std::string_view text) const;
+  std::string decode(std::span<const int32_t> token_ids, bool skip_special_tokens = false) const;
+
+  /// Whether the model brings a chat template.
+  bool has_chat_template() const;
+  /// The chat template over a JSON object {"messages": [...], "tools": [...], "add_generation_prompt": true,
+  /// "kwargs": {...}}; add_generation_prompt is true where absent.
+  std::string apply_chat_template(std::string_view json) const;
+
+  /// Generates after `input_ids`. Byte for byte the plain AR text in Consensus::kExact, whatever
+  /// use_diffusion_mode, draft_max and the machine's threads. An empty prompt starts from the model's
+  /// bos (else eos) token. Error(kInput) where the prompt does not fit max_seq_len.
+  GenerateResult generate(std::span<const int32_t> input_ids, const GenerateOptions& options,
+                          Streamer* streamer = nullptr, Session* session = nullptr,
+                          std::stop_token stop = {});
+
+  Session new_session() const;
+  bool has_diffusion_view() const;
+  int64_t max_seq_len() const;
+  /// Sampling defaults of the model's generation_config.json (greedy where it has none).
+  SamplingOptions default_sampling() const;
+
+ private:
+  struct Impl;
+  explicit LanguageModel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace orthrus
