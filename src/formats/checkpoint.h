@@ -23,9 +23,9 @@ struct Checkpoint {
 /// Opens a directory with config.json, or a .gguf file. Error(kInput) in one line otherwise.
 Checkpoint open_checkpoint(const std::string& path);
 
-/// A hash of the base model, stored in adapters: 64 hex digits, SHA-256 over the names, types, shapes
-/// and a fixed sample of the bytes (first and last 4 KiB) of every tensor that is not a `_diff` one,
-/// in order of name. The same weights in another container or type give another hash.
+/// A hash of the base model, stored in adapters: 64 hex digits, SHA-256 over the names, types,
+/// shapes and a fixed sample of the bytes (first and last 4 KiB) of every tensor that is not a
+/// `_diff` one, in order of name. The same weights in another container or type give another hash.
 std::string base_hash(const TensorSource& tensors);
 
 }  // namespace orthrus

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "formats/gguf_names.h"
 #include "formats/tensor_source.h"
 
 namespace orthrus {
@@ -32,7 +33,7 @@ class GgufMetadata {
   const std::vector<std::pair<std::string, GgufValue>>& entries() const { return entries_; }
 
  private:
-  friend class GgufFile;
+  friend class GgufParser;
   std::vector<std::pair<std::string, GgufValue>> entries_;
   std::unordered_map<std::string, size_t> index_;
 };
@@ -44,24 +45,29 @@ class GgufMetadata {
 class GgufFile : public TensorSource {
  public:
   explicit GgufFile(const std::string& path);
+  /// One part that lies in memory, which must outlive this; `name` is for messages.
+  GgufFile(std::span<const std::byte> bytes, const std::string& name);
 
   const GgufMetadata& metadata() const { return metadata_; }
   uint32_t version() const { return version_; }
   const TensorInfo* find(std::string_view name) const override;
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   void drop(const TensorInfo& tensor) const override;
+  std::string path() const override { return path_; }
+  std::string unreadable_type(std::string_view name) const override;
 
  private:
-  void read_part(const MappedFile& file, bool first);
+  void add_part(std::span<const std::byte> bytes, const std::string& name);
+  int rotary_heads(RotaryRows rows, int64_t outputs) const;
+  void check_split(const std::string& path) const;
 
+  std::string path_;
   uint32_t version_ = 0;
   std::vector<std::unique_ptr<MappedFile>> parts_;
   GgufMetadata metadata_;
   std::vector<TensorInfo> tensors_;
   std::unordered_map<std::string, size_t> index_;
+  std::unordered_map<std::string, std::string> unreadable_;  // name -> ggml type
 };
-
-/// Parses the bytes of one GGUF part, for the fuzz target: throws Error or returns.
-void fuzz_gguf(std::span<const std::byte> bytes);
 
 }  // namespace orthrus

@@ -13,16 +13,16 @@ enum class Architecture : uint8_t { kLlama, kQwen2, kQwen3 };
 /// a pair where the model scales its context.
 struct RopeConfig {
   double theta = 10000.0;
-  /// Frequency divisors, one a pair [head_dim / 2]; empty: all 1. Llama 3's `rope_scaling` (or a GGUF
-  /// file's rope_freqs.weight) and linear scaling are turned into this by the loader.
+  /// Frequency divisors, one a pair [head_dim / 2]; empty: all 1. Llama 3's `rope_scaling` (or a
+  /// GGUF file's rope_freqs.weight) and linear scaling are turned into this by the loader.
   std::vector<float> divisors;
 };
 
 /// Everything about a model that is not a weight, from config.json or GGUF metadata.
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
-  std::string name;              ///< for people: general.name or the directory
-  int64_t vocab_size = 0;        ///< rows of the embedding, padding included
+  std::string name;        ///< for people: general.name or the directory
+  int64_t vocab_size = 0;  ///< rows of the embedding, padding included
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
   int64_t num_layers = 0;
@@ -32,18 +32,19 @@ struct ModelConfig {
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   RopeConfig rope;
-  bool qk_norm = false;          ///< Qwen3: RMS norm of each q and k head before the rotation
-  bool attention_bias = false;   ///< Qwen2: biases of q, k and v
+  bool qk_norm = false;         ///< Qwen3: RMS norm of each q and k head before the rotation
+  bool attention_bias = false;  ///< Qwen2: biases of q, k and v
   bool attention_out_bias = false;
   bool mlp_bias = false;
   bool tie_word_embeddings = false;
 
   // The diffusion view of a full Orthrus checkpoint; an adapter brings its own.
   bool is_orthrus = false;
-  int64_t block_size = 0;        ///< rows of a full draft block, the anchor included
+  int64_t block_size = 0;  ///< rows of a full draft block, the anchor included
   int64_t mask_token_id = -1;
 
-  std::vector<int32_t> eos_token_ids;  ///< generation_config.json's where it has any, else config.json's
+  std::vector<int32_t>
+      eos_token_ids;  ///< generation_config.json's where it has any, else config.json's
   int32_t bos_token_id = -1;
 
   /// Sampling defaults of generation_config.json (do_sample true), for people who set nothing.

@@ -18,23 +18,28 @@ class SafetensorsSource : public TensorSource {
  public:
   /// path: a .safetensors file, or a directory with model.safetensors or its index.
   explicit SafetensorsSource(const std::string& path);
+  /// One file that lies in memory, which must outlive this; `name` is for messages.
+  SafetensorsSource(std::span<const std::byte> bytes, const std::string& name);
 
   const TensorInfo* find(std::string_view name) const override;
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   void drop(const TensorInfo& tensor) const override;
+  std::string path() const override { return path_; }
+  std::string unreadable_type(std::string_view name) const override;
   /// `__metadata__` of the (first) file.
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:
-  void read_file(std::unique_ptr<MappedFile> file);
+  void read_index(const std::string& index_path);
+  void read_file(const std::string& file);
+  void read_bytes(std::span<const std::byte> bytes, const std::string& file);
 
+  std::string path_;
   std::vector<std::unique_ptr<MappedFile>> files_;
   std::map<std::string, std::string> metadata_;
   std::vector<TensorInfo> tensors_;
   std::unordered_map<std::string, size_t> index_;
+  std::unordered_map<std::string, std::string> unreadable_;  // name -> type
 };
-
-/// Parses the bytes of one file, for the fuzz target: throws Error or returns.
-void fuzz_safetensors(std::span<const std::byte> bytes);
 
 }  // namespace orthrus

@@ -15,10 +15,12 @@ namespace orthrus {
 /// a matrix, whatever the file's own order. The bytes are checked to be in the file and to match
 /// type and shape.
 struct TensorInfo {
-  std::string name;                 ///< Hugging Face name, e.g. "model.layers.0.mlp.up_proj.weight"
+  std::string name;  ///< Hugging Face name, e.g. "model.layers.0.mlp.up_proj.weight"
   TensorType type = TensorType::kF32;
-  std::vector<int64_t> shape;       ///< HF order, outermost first
-  std::span<const std::byte> data;  ///< row-major; block types hold whole rows
+  std::vector<int64_t> shape;  ///< HF order, outermost first
+  /// Row-major; block types hold whole rows. Not aligned for the type: safetensors files may put
+  /// it at any byte.
+  std::span<const std::byte> data;
   /// Heads whose rows are interleaved for ggml's rotary embedding (llama-architecture GGUF files,
   /// q_proj and k_proj): file row h*D + 2*i + j is HF row h*D + j*D/2 + i. 0: rows are in HF order.
   int interleaved_heads = 0;
@@ -34,6 +36,11 @@ class TensorSource {
   virtual const std::vector<TensorInfo>& tensors() const = 0;
   /// The tensor's file pages are not needed again (see MappedFile::drop).
   virtual void drop(const TensorInfo& tensor) const = 0;
+  /// Where the tensors come from, for messages. Empty where they have no file.
+  virtual std::string path() const { return {}; }
+  /// The type's name of a tensor that is in the file in a type we do not read (such tensors are not
+  /// in tensors()), else empty.
+  virtual std::string unreadable_type(std::string_view name) const { return {}; }
   /// Throws Error(kInput) that names the first missing tensor or the first of another shape.
   const TensorInfo& require(std::string_view name, std::span<const int64_t> shape) const;
 };

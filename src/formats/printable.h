@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace orthrus {
+
+/// `text` from a file, fit for a one-line message: control and non-ASCII bytes become "?", what is
+/// longer than 100 bytes is cut.
+inline std::string printable(std::string_view text) {
+  constexpr size_t kLimit = 100;
+  std::string out(text.substr(0, kLimit));
+  for (char& c : out) {
+    if (c < 0x20 || c == 0x7f) c = '?';
+  }
+  if (text.size() > kLimit) out += "...";
+  return out;
+}
+
+}  // namespace orthrus
