@@ -1,0 +1,191 @@
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "base/error.h"
+#include "formats/hf_config.h"
+#include "formats/printable.h"
+#include "formats/tensor_names.h"
+
+namespace orthrus {
+namespace {
+
+/// Reads "<architecture>.<key>" of one file.
+class ArchitectureKeys {
+ public:
+  explicit ArchitectureKeys(const GgufFile& file)
+      : file_(file),
+        name_(file.metadata().get<std::string_view>("general.architecture").value_or("")) {
+    if (name_.empty()) fail("{}: no general.architecture", file.path());
+  }
+
+  const std::string& name() const { return name_; }
+  std::string key(const char* part) const { return name_ + "." + part; }
+
+  std::optional<int64_t> integer(const char* part) const {
+    return file_.metadata().get<int64_t>(key(part));
+  }
+  int64_t required(const char* part) const {
+    auto value = integer(part);
+    if (!value) fail("{}: no metadata {}", file_.path(), key(part));
+    return *value;
+  }
+  double number(const char* part, double fallback, double low, double high) const {
+    const double value = file_.metadata().get<double>(key(part)).value_or(fallback);
+    if (!(value >= low && value <= high)) {
+      fail("{}: {} is {}, expected {} to {}", file_.path(), key(part), value, low, high);
+    }
+    return value;
+  }
+
+ private:
+  const GgufFile& file_;
+  std::string name_;
+};
+
+void read_architecture(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig& config) {
+  if (keys.name() == "llama") {
+    config.architecture = Architecture::kLlama;
+  } else if (keys.name() == "qwen2") {
+    config.architecture = Architecture::kQwen2;
+  } else if (keys.name() == "qwen3") {
+    config.architecture = Architecture::kQwen3;
+    config.qk_norm = true;
+  } else {
+    fail("{}: architecture {}, expected llama, qwen2 or qwen3", file.path(),
+         printable(keys.name()));
+  }
+  // The file tells by its tensors: architectures fix no biases.
+  auto has = [&](const char* part) { return file.find(layer_tensor(0, part)) != nullptr; };
+  config.attention_bias = has("self_attn.q_proj.bias");
+  config.attention_out_bias = has("self_attn.o_proj.bias");
+  config.mlp_bias = has("mlp.gate_proj.bias");
+  config.tie_word_embeddings = !file.find(kLmHeadName) && file.unreadable_type(kLmHeadName).empty();
+}
+
+void read_sizes(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig& config) {
+  const TensorInfo* embedding = file.find(kEmbeddingName);
+  if (!embedding || embedding->shape.size() != 2) {
+    const std::string type = file.unreadable_type(kEmbeddingName);
+    if (!type.empty()) {
+      fail("{}: tensor token_embd.weight has type {}, which is not supported", file.path(), type);
+    }
+    fail("{}: no tensor token_embd.weight of two dimensions", file.path());
+  }
+  config.vocab_size = embedding->shape[0];
+  config.hidden_size = keys.required("embedding_length");
+  config.intermediate_size = keys.required("feed_forward_length");
+  config.num_layers = keys.required("block_count");
+  config.num_heads = keys.required("attention.head_count");
+  config.num_kv_heads = keys.integer("attention.head_count_kv").value_or(config.num_heads);
+  config.max_position_embeddings = keys.required("context_length");
+  if (config.num_heads < 1) fail("{}: {} attention heads", file.path(), config.num_heads);
+  const auto key_length = keys.integer("attention.key_length");
+  if (!key_length && config.hidden_size % config.num_heads != 0) {
+    fail("{}: embedding_length {} is not a multiple of {} heads, and there is no key_length",
+         file.path(), config.hidden_size, config.num_heads);
+  }
+  config.head_dim = key_length.value_or(config.hidden_size / config.num_heads);
+  for (const char* part : {"attention.value_length", "rope.dimension_count"}) {
+    const int64_t value = keys.integer(part).value_or(config.head_dim);
+    if (value != config.head_dim) {
+      fail("{}: {} is {}, expected the head size {}", file.path(), keys.key(part), value,
+           config.head_dim);
+    }
+  }
+  config.rms_norm_eps = keys.number("attention.layer_norm_rms_epsilon", 1e-6, 0, 1);
+}
+
+/// rope_freqs.weight: divisors computed by whoever made the file (Llama 3).
+std::vector<float> rope_factors(const GgufFile& file, int64_t head_dim) {
+  const std::string unreadable = file.unreadable_type(kRopeFactorsName);
+  if (!file.find(kRopeFactorsName) && unreadable.empty()) return {};
+  const int64_t shape[] = {head_dim / 2};
+  const TensorInfo& tensor = file.require(kRopeFactorsName, shape);
+  if (tensor.type != TensorType::kF32) {
+    fail("{}: tensor {} has type {}, expected F32", file.path(), kRopeFactorsName,
+         traits(tensor.type).name);
+  }
+  std::vector<float> factors(static_cast<size_t>(head_dim / 2));
+  std::copy(tensor.data.begin(), tensor.data.end(),
+            std::as_writable_bytes(std::span(factors)).begin());
+  for (float factor : factors) {
+    if (!(factor > 0 && factor <= 1e6f)) {
+      fail("{}: tensor {} holds {}, expected values over 0 and up to 1e6", file.path(),
+           kRopeFactorsName, factor);
+    }
+  }
+  return factors;
+}
+
+void read_rope(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig& config) {
+  config.rope.theta = keys.number("rope.freq_base", 10000.0, 1, 1e12);
+  config.rope.divisors = rope_factors(file, config.head_dim);
+  const std::string type(
+      file.metadata().get<std::string_view>(keys.key("rope.scaling.type")).value_or("none"));
+  if (type != "none" && type != "linear") {
+    fail("{}: {} is \"{}\", expected none or linear", file.path(), keys.key("rope.scaling.type"),
+         printable(type));
+  }
+  // Files from before rope.scaling.* say rope.scale_linear.
+  const double old_factor = keys.number("rope.scale_linear", 1, 1, 1e6);
+  const double factor =
+      type == "linear" ? keys.number("rope.scaling.factor", old_factor, 1, 1e6) : old_factor;
+  if (factor == 1) return;
+  if (config.rope.divisors.empty()) {
+    config.rope.divisors.assign(static_cast<size_t>(config.head_dim / 2), 1.0f);
+  }
+  for (float& divisor : config.rope.divisors) divisor *= static_cast<float>(factor);
+}
+
+std::optional<int32_t> token(const GgufFile& file, const char* key, int64_t vocab_size) {
+  auto id = file.metadata().get<int64_t>(key);
+  if (!id) return std::nullopt;
+  if (*id < 0 || *id >= vocab_size) {
+    fail("{}: {} is {}, expected 0 to {}", file.path(), key, *id, vocab_size - 1);
+  }
+  return static_cast<int32_t>(*id);
+}
+
+void read_tokens(const GgufFile& file, ModelConfig& config) {
+  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+    auto id = token(file, key, config.vocab_size);
+    const bool is_new = id && (config.eos_token_ids.empty() || config.eos_token_ids[0] != *id);
+    if (is_new) config.eos_token_ids.push_back(*id);
+  }
+  config.bos_token_id = token(file, "tokenizer.ggml.bos_token_id", config.vocab_size).value_or(-1);
+}
+
+void read_orthrus(const GgufFile& file, ModelConfig& config) {
+  for (const TensorInfo& tensor : file.tensors()) {
+    if (is_diffusion_tensor(tensor.name)) config.is_orthrus = true;
+  }
+  if (!config.is_orthrus) return;
+  auto required = [&](const char* key) {
+    auto value = file.metadata().get<int64_t>(key);
+    if (!value) fail("{}: diffusion tensors, but no metadata {}", file.path(), key);
+    return *value;
+  };
+  config.block_size = required("orthrus.block_size");
+  config.mask_token_id = required("orthrus.mask_token_id");
+  if (config.block_size < 1) fail("{}: orthrus.block_size is {}", file.path(), config.block_size);
+}
+
+}  // namespace
+
+ModelConfig parse_gguf_config(const GgufFile& file) {
+  ModelConfig config;
+  const ArchitectureKeys keys(file);
+  config.name = printable(file.metadata()
+                              .get<std::string_view>("general.name")
+                              .value_or(std::filesystem::path(file.path()).stem().string()));
+  read_architecture(keys, file, config);
+  read_sizes(keys, file, config);
+  read_orthrus(file, config);
+  check_model_config(config, file.path());
+  read_rope(keys, file, config);
+  read_tokens(file, config);
+  return config;
+}
+
+}  // namespace orthrus
