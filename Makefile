@@ -1,0 +1,89 @@
+# `make` alone lists the targets. SETUP=no skips the installation of Debian packages.
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
+DEMO_MODEL := smollm2-135m
+CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'tests/*.h' 'bench/*.h' 'fuzz/*.h')
+UNIT_TESTS := ^(base|formats|text|kernels|cache|model|decode|engine|cli)$$
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench soak fuzz fuzz-build sanitize sanitize-address sanitize-thread lint \
+  format clean pull
+
+help:
+	@echo "make build     the program, at build/orthrus (installs missing Debian packages first)"
+	@echo "make demo      fetch the demo model, generate on it with both views and compare"
+	@echo "make test      every test"
+	@echo "make bench     measure this machine and the engine; results in build/bench/"
+	@echo "make soak      the long tests: the whole lossless matrix (up to two hours, resumable)"
+	@echo "make fuzz      run every fuzz target for FUZZ_SECONDS (60)"
+	@echo "make sanitize  unit tests under the address, undefined and thread sanitizers"
+	@echo "make lint      formatting, static analysis and include directions"
+	@echo "make format    format the C++ files"
+	@echo "make clean     remove everything that was built"
+
+build/.setup: scripts/setup.sh scripts/apt-packages.txt
+ifneq ($(SETUP),no)
+	@bash scripts/setup.sh
+endif
+	@mkdir -p build && touch $@
+
+build: build/.setup
+	@cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >build/cmake.log || { cat build/cmake.log; exit 1; }
+	@cmake --build build -j $(JOBS)
+
+.venv/.setup: scripts/requirements-test.txt build/.setup
+	@python3 -m venv .venv
+	@.venv/bin/python -m pip install -q --disable-pip-version-check -r scripts/requirements-test.txt
+	@touch $@
+
+pull: build
+	@build/orthrus pull $(DEMO_MODEL)
+
+demo: pull
+	@bash scripts/demo.sh
+
+# The summary of ctest is the last that this prints.
+test: build .venv/.setup pull fuzz-build
+	@FUZZ_SECONDS=3 bash scripts/fuzz.sh
+	@ctest --test-dir build --output-on-failure -LE soak
+
+bench: build
+	@bash scripts/bench.sh
+
+soak: build pull
+	@bash scripts/soak.sh
+
+fuzz-build: build/.setup
+	@mkdir -p build-fuzz
+	@cmake -S . -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DORTHRUS_FUZZ=ON -DORTHRUS_TESTS=OFF \
+	  >build-fuzz/cmake.log || { cat build-fuzz/cmake.log; exit 1; }
+	@cmake --build build-fuzz -j $(JOBS) --target fuzz_all
+
+fuzz: fuzz-build
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) bash scripts/fuzz.sh
+
+sanitize: sanitize-address sanitize-thread
+
+sanitize-address: pull
+	@cmake -S . -B build-asan -G Ninja -DORTHRUS_SANITIZE=address,undefined >/dev/null
+	@cmake --build build-asan -j $(JOBS)
+	@ctest --test-dir build-asan --output-on-failure -R '$(UNIT_TESTS)'
+
+# clang's thread sanitizer needs addresses as they are without randomisation.
+sanitize-thread: pull
+	@cmake -S . -B build-tsan -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DORTHRUS_SANITIZE=thread >/dev/null
+	@cmake --build build-tsan -j $(JOBS)
+	@setarch -R ctest --test-dir build-tsan --output-on-failure -R '$(UNIT_TESTS)'
+
+lint: build/.setup
+	@clang-format-14 --dry-run --Werror $(CXX_FILES)
+	@cppcheck --quiet --std=c++20 --language=c++ --enable=warning,performance,portability --inline-suppr \
+	  --suppress=missingIncludeSystem --error-exitcode=1 -I include -I src -j $(JOBS) src
+	@python3 tests/include_directions.py .
+
+format: build/.setup
+	@clang-format-14 -i $(CXX_FILES)
+
+clean:
+	@rm -rf build build-asan build-tsan build-fuzz .venv

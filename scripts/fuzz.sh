@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for FUZZ_SECONDS (default 60). Seeds and earlier findings lie in
+# fuzz/seeds/NAME; what a run adds goes to build-fuzz/corpus/NAME, crashes to build-fuzz/crashes.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds="${FUZZ_SECONDS:-60}"
+found=0
+mkdir -p build-fuzz/crashes
+for target in build-fuzz/fuzz/fuzz_*; do
+  [[ -f "$target" && -x "$target" ]] || continue
+  name="$(basename "$target")"
+  name="${name#fuzz_}"
+  corpus="build-fuzz/corpus/$name"
+  mkdir -p "$corpus"
+  seeds=()
+  [[ -d "fuzz/seeds/$name" ]] && seeds=("fuzz/seeds/$name")
+  log="build-fuzz/$name.log"
+  if ! "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 \
+      -print_final_stats=1 -artifact_prefix="build-fuzz/crashes/$name-" \
+      "$corpus" "${seeds[@]}" >"$log" 2>&1; then
+    tail -40 "$log" >&2
+    echo "fuzz: $name failed; its input lies in build-fuzz/crashes/" >&2
+    exit 1
+  fi
+  runs="$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+  echo "fuzz: $name: ${runs:-?} inputs in $seconds s, no finding"
+  found=$((found + 1))
+done
+[[ $found -gt 0 ]] || { echo "fuzz: no target in build-fuzz/fuzz" >&2; exit 1; }
