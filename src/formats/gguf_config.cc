@@ -168,7 +168,7 @@ void read_orthrus(const GgufFile& file, ModelConfig& config) {
   };
   config.block_size = required("orthrus.block_size");
   config.mask_token_id = required("orthrus.mask_token_id");
-  if (config.block_size < 1) fail("{}: orthrus.block_size is {}", file.path(), config.block_size);
+  check_diffusion_config(config.block_size, config.mask_token_id, config.vocab_size, file.path());
 }
 
 }  // namespace
@@ -181,8 +181,8 @@ ModelConfig parse_gguf_config(const GgufFile& file) {
                               .value_or(std::filesystem::path(file.path()).stem().string()));
   read_architecture(keys, file, config);
   read_sizes(keys, file, config);
-  read_orthrus(file, config);
   check_model_config(config, file.path());
+  read_orthrus(file, config);
   read_rope(keys, file, config);
   read_tokens(file, config);
   return config;

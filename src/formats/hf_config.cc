@@ -249,7 +249,7 @@ ModelConfig parse_hf_config(const HfConfigFiles& files) {
   if (config.is_orthrus) {
     config.block_size = fields.required("block_size");
     config.mask_token_id = fields.required("mask_token_id");
-    check_model_config(config, config_path);
+    check_diffusion_config(config.block_size, config.mask_token_id, config.vocab_size, config_path);
   }
   std::vector<int64_t> bos = fields.ids("bos_token_id");
   if (!bos.empty()) {
@@ -281,13 +281,15 @@ void check_model_config(const ModelConfig& config, const std::string& where) {
          config.num_kv_heads);
   }
   if (config.head_dim % 2 != 0) fail("{}: head_dim {} is odd", where, config.head_dim);
-  if (!config.is_orthrus || config.block_size == 0) return;
-  if (config.block_size < 2 || config.block_size > 1024) {
-    fail("{}: block_size is {}, expected 2 to 1024", where, config.block_size);
+}
+
+void check_diffusion_config(int64_t block_size, int64_t mask_token_id, int64_t vocab_size,
+                            const std::string& where) {
+  if (block_size < 2 || block_size > kMaxBlockSize) {
+    fail("{}: block_size is {}, expected 2 to {}", where, block_size, kMaxBlockSize);
   }
-  if (config.mask_token_id < 0 || config.mask_token_id >= config.vocab_size) {
-    fail("{}: mask_token_id is {}, expected 0 to {}", where, config.mask_token_id,
-         config.vocab_size - 1);
+  if (mask_token_id < 0 || mask_token_id >= vocab_size) {
+    fail("{}: mask_token_id is {}, expected 0 to {}", where, mask_token_id, vocab_size - 1);
   }
 }
 

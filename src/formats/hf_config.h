@@ -30,4 +30,11 @@ ModelConfig parse_gguf_config(const GgufFile& file);
 /// Bounds and divisibility of sizes, shared by both. `where` is for messages.
 void check_model_config(const ModelConfig& config, const std::string& where);
 
+/// Rows of a full draft block at most, the anchor included. Published models have 32.
+inline constexpr int64_t kMaxBlockSize = 1024;
+
+/// Bounds of what a diffusion view adds, in a checkpoint or an adapter.
+void check_diffusion_config(int64_t block_size, int64_t mask_token_id, int64_t vocab_size,
+                            const std::string& where);
+
 }  // namespace orthrus
