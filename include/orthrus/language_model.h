@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -28,7 +30,8 @@ class Streamer {
 /// Writes text to a stream as it comes (the article's TextStreamer).
 class TextStreamer : public Streamer {
  public:
-  explicit TextStreamer(std::FILE* out, bool skip_prompt = true) : out_(out), skip_prompt_(skip_prompt) {}
+  explicit TextStreamer(std::FILE* out, bool skip_prompt = true)
+      : out_(out), skip_prompt_(skip_prompt) {}
   void on_prompt(std::span<const int32_t> token_ids, std::string_view text) override;
   void on_text(std::string_view text) override;
   bool skip_prompt() const override { return skip_prompt_; }
@@ -54,8 +57,14 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A loaded model with its tokenizer and template. One generation at a time (not thread-safe), except
-/// that a std::stop_token cancels from any thread. Errors throw orthrus::Error.
+/// One of several generations that share passes.
+struct BatchRequest {
+  std::vector<int32_t> input_ids;
+  GenerateOptions options;
+};
+
+/// A loaded model with its tokenizer and template. One generation at a time (not thread-safe),
+/// except that a std::stop_token cancels from any thread. Errors throw orthrus::Error.
 class LanguageModel {
  public:
   static LanguageModel load(const LoadOptions& options);
@@ -69,16 +78,25 @@ class LanguageModel {
 
   /// Whether the model brings a chat template.
   bool has_chat_template() const;
-  /// The chat template over a JSON object {"messages": [...], "tools": [...], "add_generation_prompt": true,
-  /// "kwargs": {...}}; add_generation_prompt is true where absent.
+  /// The chat template over a JSON object {"messages": [...], "tools": [...],
+  /// "add_generation_prompt": true, "kwargs": {...}}; add_generation_prompt is true where absent.
   std::string apply_chat_template(std::string_view json) const;
 
   /// Generates after `input_ids`. Byte for byte the plain AR text in Consensus::kExact, whatever
-  /// use_diffusion_mode, draft_max and the machine's threads. An empty prompt starts from the model's
-  /// bos (else eos) token. Error(kInput) where the prompt does not fit max_seq_len.
+  /// use_diffusion_mode, draft_max and the machine's threads. An empty prompt starts from the
+  /// model's bos (else eos) token. Error(kInput) where the prompt does not fit max_seq_len.
   GenerateResult generate(std::span<const int32_t> input_ids, const GenerateOptions& options,
                           Streamer* streamer = nullptr, Session* session = nullptr,
                           std::stop_token stop = {});
+
+  /// Generates for all requests, LoadOptions::batch at a time in shared passes; a finished one
+  /// makes room for the next. Each answer is byte for byte the one generate() gives. done(index,
+  /// result) is called once a request, in the order they finish. A request that cannot run (its
+  /// prompt is too long, say) gets failed(index, message) instead.
+  void generate_batch(std::span<const BatchRequest> requests,
+                      const std::function<void(size_t, GenerateResult)>& done,
+                      const std::function<void(size_t, const std::string&)>& failed,
+                      std::stop_token stop = {});
 
   Session new_session() const;
   bool has_diffusion_view() const;

@@ -23,73 +23,73 @@ enum class Consensus : uint8_t {
 };
 
 /// Everything that decides which token follows. Order of the chain: logit bias, penalties,
-/// temperature, top-k, top-p, min-p; the token is argmax(logits / T + Gumbel noise) over what is left,
-/// the noise a pure function of (seed, choice, position, token id).
+/// temperature, top-k, top-p, min-p; the token is argmax(logits / T + Gumbel noise) over what is
+/// left, the noise a pure function of (seed, choice, position, token id).
 struct SamplingOptions {
-  double temperature = 0;         ///< 0: greedy (argmax after bias and penalties)
-  int64_t top_k = 0;              ///< 0: off
-  double top_p = 1;               ///< 1: off
-  double min_p = 0;               ///< 0: off; relative to the most likely token
-  double repeat_penalty = 1;      ///< 1: off; divides positive, multiplies negative logits
-  int64_t repeat_last_n = 64;     ///< tokens the three penalties look back at; 0: none, -1: all
+  double temperature = 0;      ///< 0: greedy (argmax after bias and penalties)
+  int64_t top_k = 0;           ///< 0: off
+  double top_p = 1;            ///< 1: off
+  double min_p = 0;            ///< 0: off; relative to the most likely token
+  double repeat_penalty = 1;   ///< 1: off; divides positive, multiplies negative logits
+  int64_t repeat_last_n = 64;  ///< tokens the three penalties look back at; 0: none, -1: all
   double presence_penalty = 0;
   double frequency_penalty = 0;
   std::vector<std::pair<int32_t, double>> logit_bias;  ///< -infinity bans a token
   uint64_t seed = 0;
-  uint32_t choice = 0;            ///< index among several answers to one prompt
+  uint32_t choice = 0;  ///< index among several answers to one prompt
 };
 
 struct GenerateOptions {
-  int64_t max_new_tokens = -1;    ///< -1: up to the context limit
-  bool use_diffusion_mode = true; ///< false: plain AR
-  int64_t draft_max = -1;         ///< most drafts a cycle; -1: automatic; 0: plain AR
+  int64_t max_new_tokens = -1;     ///< -1: up to the context limit
+  bool use_diffusion_mode = true;  ///< false: plain AR
+  int64_t draft_max = -1;          ///< most drafts a cycle; -1: automatic; 0: plain AR
   Consensus consensus = Consensus::kExact;
   double consensus_threshold = 0.01;  ///< nats, for kKl
-  bool consensus_stats = false;   ///< compute KL and conflict rate in every mode
+  bool consensus_stats = false;       ///< compute KL and conflict rate in every mode
   bool ignore_eos = false;
   SamplingOptions sampling;
   std::vector<std::string> stop;  ///< stop strings; they never appear in the text
 };
 
 struct LoadOptions {
-  std::string model;              ///< directory, .gguf file, or name of a pulled model
-  std::string adapter;            ///< path, "copy" (untrained), or "": the model's own, if any
-  bool diffusion = true;          ///< false: do not load diffusion weights (--view ar)
+  std::string model;      ///< directory, .gguf file, or name of a pulled model
+  std::string adapter;    ///< path, "copy" (untrained), or "": the model's own, if any
+  bool diffusion = true;  ///< false: do not load diffusion weights (--view ar)
   WeightFormat weights = WeightFormat::kAuto;
-  std::optional<KvType> key_type;    ///< unset: f32 with f32 weights, else bf16
+  std::optional<KvType> key_type;  ///< unset: f32 with f32 weights, else bf16
   std::optional<KvType> value_type;
-  int threads = 0;                ///< 0: all that this process may use
-  int64_t max_seq_len = 4096;     ///< 0: the model's limit
-  int64_t ubatch = 512;           ///< most prompt tokens a pass
-  int64_t batch = 1;              ///< sequences that may run at once (generate_batch)
+  int threads = 0;                       ///< 0: all that this process may use
+  int64_t max_seq_len = 4096;            ///< 0: the model's limit
+  int64_t ubatch = 512;                  ///< most prompt tokens a pass
+  int64_t batch = 1;                     ///< sequences that may run at once (generate_batch)
   std::function<void(double)> progress;  ///< share of the weights loaded, 0 to 1
 };
 
 enum class FinishReason : uint8_t {
-  kStop,       ///< end of sequence or a stop string
-  kLength,     ///< max_new_tokens or the context limit
+  kStop,    ///< end of sequence or a stop string
+  kLength,  ///< max_new_tokens or the context limit
   kCancelled
 };
 
-/// What one generation did. Definitions: a cycle yields at least one token (a plain AR step is one);
-/// tokens per cycle = decoded tokens / cycles; TPF = completion tokens / forward passes, the
+/// What one generation did. Definitions: a cycle yields at least one token (a plain AR step is
+/// one); tokens per cycle = decoded tokens / cycles; TPF = completion tokens / forward passes, the
 /// prefill counted as one pass.
 struct GenerateResult {
-  std::string text;               ///< without special tokens and stop strings
-  std::vector<int32_t> token_ids; ///< the end-of-sequence token included
+  std::string text;                ///< without special tokens and stop strings
+  std::vector<int32_t> token_ids;  ///< the end-of-sequence token included
   FinishReason finish_reason = FinishReason::kLength;
   int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;      ///< of the prompt, found in the KV cache
+  int64_t cached_tokens = 0;  ///< of the prompt, found in the KV cache
   int64_t cycles = 0;
   int64_t drafted = 0;
   int64_t accepted = 0;
   int64_t forward_passes = 0;
   std::vector<int64_t> accepted_per_cycle;  ///< accepted drafts of each cycle
-  std::optional<double> kl_mean;        ///< nats, over judged draft positions
-  std::optional<double> conflict_rate;  ///< share of judged positions with KL >= the threshold
+  std::optional<double> kl_mean;            ///< nats, over judged draft positions
+  std::optional<double> conflict_rate;      ///< share of judged positions with KL >= the threshold
   double prefill_seconds = 0;
   double decode_seconds = 0;
-  int64_t kv_bytes = 0;           ///< bytes of KV cache allocated
+  int64_t kv_bytes = 0;  ///< bytes of KV cache allocated
 
   double tokens_per_cycle() const {
     return cycles ? static_cast<double>(accepted + cycles) / static_cast<double>(cycles) : 0;
@@ -98,7 +98,9 @@ struct GenerateResult {
     return cycles ? static_cast<double>(accepted) / static_cast<double>(cycles) : 0;
   }
   double tpf() const {
-    return forward_passes ? static_cast<double>(token_ids.size()) / static_cast<double>(forward_passes) : 0;
+    return forward_passes
+               ? static_cast<double>(token_ids.size()) / static_cast<double>(forward_passes)
+               : 0;
   }
 };
 

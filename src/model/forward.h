@@ -20,9 +20,9 @@ inline constexpr int32_t kMaskToken = -1;
 /// Consecutive tokens of one sequence in a pass.
 /// kAr: causal over the cache [0, first_position) and the span itself; writes keys and values at
 /// [first_position, first_position + tokens.size()), for which the table must have capacity.
-/// kDiffusion: `tokens` are the anchor, then kMaskToken; rows see the cache [0, first_position) and all rows of
-/// the span, in both directions; nothing is written to the cache. It may start inside the AR rows of
-/// the same sequence in the same pass: their keys are written before anyone attends.
+/// kDiffusion: `tokens` are the anchor, then kMaskToken; rows see the cache [0, first_position) and
+/// all rows of the span, in both directions; nothing is written to the cache. It may start inside
+/// the AR rows of the same sequence in the same pass: their keys are written before anyone attends.
 struct Span {
   const BlockTable* table;
   View view;
@@ -32,6 +32,9 @@ struct Span {
   int64_t logits_begin;
   int64_t logits_end;
 };
+
+/// The cache layout of a model.
+KvLayout kv_layout(const ModelConfig& config, KvType key_type, KvType value_type);
 
 /// Runs passes. Holds the scratch memory for `max_rows` rows; a pass allocates nothing once warm.
 /// One pass at a time (not thread-safe); it uses the threads of the context.
@@ -45,12 +48,13 @@ class Forward {
   int64_t max_rows() const;
   ComputeContext context() const;
 
-  /// Logits [wanted rows of all spans in order, vocab_size], row-major; valid until the next pass. Every row is
-  /// independent of the others bit for bit (docs/numerics.md). The rows of all spans together are at most
-  /// max_rows. Does not change the tables: the caller commits with set_length.
+  /// Logits [wanted rows of all spans in order, vocab_size], row-major; valid until the next pass.
+  /// Every row is independent of the others bit for bit (docs/numerics.md). The rows of all spans
+  /// together are at most max_rows. Does not change the tables: the caller commits with set_length.
   std::span<const float> run(std::span<const Span> spans);
 
-  /// Residual stream after `layer` of the last pass's rows; for tests: set before run().
+  /// For tests: coming passes copy the residual stream after `layer` (AR rows of all spans, then
+  /// the diffusion rows; [rows, hidden]) to out. -1 ends it.
   void trace_layer(int64_t layer, float* out);
 
  private:

@@ -12,36 +12,39 @@
 
 namespace orthrus {
 
+/// Rows of a full draft block of the untrained view that --adapter copy makes.
+inline constexpr int64_t kCopyBlockSize = 32;
+
 /// The attention weights of one view in one layer; names as in Hugging Face checkpoints.
 struct AttentionWeights {
-  PackedMatrix q_proj;  // [heads * head_dim, hidden]
-  PackedMatrix k_proj;  // [kv_heads * head_dim, hidden]
-  PackedMatrix v_proj;  // [kv_heads * head_dim, hidden]
-  PackedMatrix o_proj;  // [hidden, heads * head_dim]
+  PackedMatrix q_proj;                        // [heads * head_dim, hidden]
+  PackedMatrix k_proj;                        // [kv_heads * head_dim, hidden]
+  PackedMatrix v_proj;                        // [kv_heads * head_dim, hidden]
+  PackedMatrix o_proj;                        // [hidden, heads * head_dim]
   std::vector<float> q_norm, k_norm;          // [head_dim] or empty
   std::vector<float> q_bias, k_bias, v_bias;  // [outputs] or empty
   std::vector<float> o_bias;                  // [hidden] or empty
 };
 
 struct LayerWeights {
-  std::vector<float> input_norm;           // [hidden]
+  std::vector<float> input_norm;  // [hidden]
   AttentionWeights ar;
-  std::optional<AttentionWeights> diff;    // the diffusion view, where the model has one
-  std::vector<float> post_attention_norm;  // [hidden]
-  PackedMatrix gate_proj, up_proj;         // [intermediate, hidden]
-  PackedMatrix down_proj;                  // [hidden, intermediate]
+  std::optional<AttentionWeights> diff;              // the diffusion view, where the model has one
+  std::vector<float> post_attention_norm;            // [hidden]
+  PackedMatrix gate_proj, up_proj;                   // [intermediate, hidden]
+  PackedMatrix down_proj;                            // [hidden, intermediate]
   std::vector<float> gate_bias, up_bias, down_bias;  // or empty
 };
 
 /// A model ready to run. Immutable after load_model; shared by any number of Forwards.
 struct Model {
-  ModelConfig config;              ///< block_size and mask of the adapter where one was given
-  PackedMatrix lm_head;            // [vocab, hidden]; also the embedding where tied
+  ModelConfig config;    ///< block_size and mask of the adapter where one was given
+  PackedMatrix lm_head;  // [vocab, hidden]; also the embedding where tied
   std::optional<PackedMatrix> embedding;  // [vocab, hidden] where not tied
   std::vector<LayerWeights> layers;
-  std::vector<float> final_norm;   // [hidden]
-  std::vector<float> mask_embedding;      // [hidden] or empty: then config.mask_token_id's row
-  std::vector<float> rope_inv_freq;       // [head_dim / 2]
+  std::vector<float> final_norm;      // [hidden]
+  std::vector<float> mask_embedding;  // [hidden] or empty: then config.mask_token_id's row
+  std::vector<float> rope_inv_freq;   // [head_dim / 2]
 
   bool has_diffusion() const { return !layers.empty() && layers.front().diff.has_value(); }
   const PackedMatrix& embedding_matrix() const { return embedding ? *embedding : lm_head; }
@@ -51,17 +54,23 @@ struct Model {
 
 struct LoadRequest {
   WeightFormat format = WeightFormat::kAuto;
-  /// The diffusion weights: from the checkpoint itself, an adapter, copies of the AR weights, or none.
-  enum class Diffusion : uint8_t { kCheckpoint, kAdapter, kCopy, kNone } diffusion = Diffusion::kNone;
+  /// The diffusion weights: from the checkpoint itself, an adapter, copies of the AR weights, or
+  /// none.
+  enum class Diffusion : uint8_t {
+    kCheckpoint,
+    kAdapter,
+    kCopy,
+    kNone
+  } diffusion = Diffusion::kNone;
   const Adapter* adapter = nullptr;  ///< for kAdapter
   /// Called with the share done, 0 to 1; from the loading thread.
   std::function<void(double)> progress;
 };
 
-/// Packs the weights of `checkpoint`, dropping source pages as it goes on. Diffusion weights are packed
-/// in the runtime format too (q8 for int8 adapters under kAuto).
-/// kCopy: `_diff` = AR weights, block_size 32, mask embedding = the mean of all embedding rows (no training,
-/// no spare vocabulary row needed).
+/// Packs the weights of `checkpoint`, dropping source pages as it goes on. Diffusion weights are
+/// packed in the runtime format too (q8 for int8 adapters under kAuto). kCopy: `_diff` = AR
+/// weights, block_size 32, mask embedding = the mean of all embedding rows (no training, no spare
+/// vocabulary row needed).
 Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, ThreadPool& pool);
 
 /// A model of that shape with random weights (fixed seed) in that format, for bench.

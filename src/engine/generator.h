@@ -1,0 +1,68 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "cache/block_pool.h"
+#include "decode/cost_model.h"
+#include "decode/decoder.h"
+#include "engine/loaded_model.h"
+#include "model/forward.h"
+#include "orthrus/language_model.h"
+
+namespace orthrus {
+
+/// The KV cache of a conversation and the tokens it was computed from.
+struct Conversation {
+  explicit Conversation(BlockPool& pool) : table(pool) {}
+  BlockTable table;
+  std::vector<int32_t> tokens;  ///< those of the committed cache
+};
+
+/// Runs generations on a loaded model: one, or several in shared passes. Owns the threads, the
+/// block pool and the pass. Not thread-safe; stop tokens may be set from any thread.
+class Generator {
+ public:
+  explicit Generator(const LoadOptions& options);
+
+  const LoadedModel& loaded() const { return loaded_; }
+  Forward& forward() { return forward_; }
+  BlockPool& block_pool() { return block_pool_; }
+  CostModel& cost_model() { return cost_; }
+  ThreadPool& thread_pool() { return *threads_; }
+  int64_t max_seq_len() const { return max_seq_len_; }
+
+  GenerateResult generate(std::span<const int32_t> input_ids, const GenerateOptions& options,
+                          Streamer* streamer, Conversation* conversation, std::stop_token stop);
+
+  void generate_batch(std::span<const BatchRequest> requests,
+                      const std::function<void(size_t, GenerateResult)>& done,
+                      const std::function<void(size_t, const std::string&)>& failed,
+                      std::stop_token stop);
+
+  /// For tests: drafts come from here instead of the diffusion view.
+  void set_drafter(Drafter* drafter) { drafter_ = drafter; }
+
+ private:
+  struct Active;
+  std::unique_ptr<Active> start(std::span<const int32_t> input_ids, const GenerateOptions& options,
+                                Streamer* streamer, Conversation* conversation);
+  GenerateResult finish(Active& active);
+
+  std::unique_ptr<ThreadPool> threads_;
+  ComputeContext context_;
+  LoadedModel loaded_;
+  int64_t max_seq_len_;
+  int64_t batch_;
+  int64_t ubatch_;
+  BlockPool block_pool_;
+  Forward forward_;
+  CostModel cost_;
+  DecodeLoop loop_;
+  Drafter* drafter_ = nullptr;
+};
+
+}  // namespace orthrus

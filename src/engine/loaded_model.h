@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "formats/adapter.h"
+#include "formats/checkpoint.h"
+#include "model/weights.h"
+#include "orthrus/options.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace orthrus {
+
+/// Everything that a model's files hold, ready to use. Immutable.
+struct LoadedModel {
+  Checkpoint checkpoint;
+  std::optional<Adapter> adapter;
+  Tokenizer tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;  ///< null where the model has none
+  Model model;
+  /// "checkpoint", "copy", the adapter's path, or "" without a diffusion view.
+  std::string diffusion_source;
+};
+
+/// Resolves the model's name, opens its files and packs the weights. A pulled name brings its
+/// adapter unless options name another. Error(kInput) in one line where something does not fit.
+LoadedModel open_model(const LoadOptions& options, ThreadPool& pool);
+
+}  // namespace orthrus

@@ -1,0 +1,47 @@
+#include "engine/template_request.h"
+
+#include "base/error.h"
+
+namespace orthrus {
+
+using Json = nlohmann::ordered_json;
+
+Json template_context(std::string_view json) {
+  Json request;
+  try {
+    request = Json::parse(json);
+  } catch (const Json::exception& error) {
+    fail("template request: not valid JSON: {}", error.what());
+  }
+  if (!request.is_object())
+    fail("template request: expected a JSON object, found {}", request.type_name());
+  if (!request.contains("messages")) fail("template request: \"messages\" is missing");
+  Json context = Json::object();
+  context["add_generation_prompt"] = true;
+  for (const auto& [key, value] : request.items()) {
+    const auto expect = [&](bool ok, const char* what) {
+      if (!ok) fail("template request: \"{}\" is {}, expected {}", key, value.type_name(), what);
+    };
+    if (key == "messages") {
+      expect(value.is_array(), "an array");
+      context[key] = value;
+    } else if (key == "tools") {
+      expect(value.is_array() || value.is_null(), "an array or null");
+      if (value.is_array()) context[key] = value;
+    } else if (key == "add_generation_prompt") {
+      expect(value.is_boolean(), "true or false");
+      context[key] = value;
+    } else if (key == "kwargs") {
+      expect(value.is_object() || value.is_null(), "an object or null");
+      for (const auto& [name, extra] : value.items()) context[name] = extra;
+    } else {
+      fail(
+          "template request: unknown key \"{}\", expected messages, tools, add_generation_prompt "
+          "or kwargs",
+          key);
+    }
+  }
+  return context;
+}
+
+}  // namespace orthrus

@@ -1,0 +1,361 @@
+#include "model/forward.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fp_state.h"
+#include "kernels/attention.h"
+#include "kernels/matmul.h"
+#include "kernels/row_ops.h"
+
+namespace orthrus {
+namespace {
+
+/// f32 scratch [max_rows, cols].
+class RowBuffer {
+ public:
+  RowBuffer(int64_t rows, int64_t cols)
+      : cols_(cols), buffer_(static_cast<size_t>(rows * cols) * sizeof(float)) {}
+  float* row(int64_t i) { return buffer_.as<float>() + i * cols_; }
+  float* data() { return buffer_.as<float>(); }
+  int64_t cols() const { return cols_; }
+
+ private:
+  int64_t cols_;
+  AlignedBuffer buffer_;
+};
+
+/// A row of the pass: AR rows of all spans come first, then the diffusion rows, so that each view's
+/// projections run over one range.
+struct Row {
+  int32_t token;
+  int64_t position;
+  std::byte* kv_block;  // where its key and value go: the cache (AR) or the span's scratch
+  int64_t kv_slot;
+};
+
+/// Below this many floats of elementwise work a parallel section costs more than it saves.
+constexpr int64_t kParallelElements = 16384;
+
+}  // namespace
+
+struct Forward::Impl {
+  Impl(const Model& m, const KvLayout& kv, ComputeContext ctx, int64_t rows_max)
+      : model(m),
+        c(m.config),
+        layout(kv),
+        context(ctx),
+        ops(row_ops(ctx.isa)),
+        max_rows(rows_max),
+        q_size(c.num_heads * c.head_dim),
+        kv_size(c.num_kv_heads * c.head_dim),
+        scratch_layout(kv),
+        x(max_rows, c.hidden_size),
+        normed(max_rows, c.hidden_size),
+        q(max_rows, q_size),
+        k(max_rows, kv_size),
+        v(max_rows, kv_size),
+        mixed(max_rows, q_size),
+        gate(max_rows, c.intermediate_size),
+        up(max_rows, c.intermediate_size),
+        delta(max_rows, c.hidden_size),
+        logits(max_rows, c.vocab_size),
+        cos(max_rows, c.head_dim / 2),
+        sin(max_rows, c.head_dim / 2) {
+    scratch_layout.layers = 1;
+    rows.reserve(static_cast<size_t>(max_rows));
+    attention_rows.reserve(static_cast<size_t>(max_rows));
+    wanted.reserve(static_cast<size_t>(max_rows));
+    // A diffusion span takes whole scratch blocks, so at worst a block a row.
+    scratch.reserve(static_cast<size_t>(max_rows));
+    activations.reserve(max_rows, std::max({c.hidden_size, q_size, c.intermediate_size}));
+  }
+
+  /// fn(row) for rows [0, count), in parallel where the work is worth it.
+  template <typename Fn>
+  void for_rows(int64_t count, int64_t elements, Fn&& fn) {
+    if (count * elements < kParallelElements || count < 2) {
+      for (int64_t i = 0; i < count; ++i) fn(i);
+      return;
+    }
+    context.pool.parallel_for(count, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) fn(i);
+    });
+  }
+
+  void place_rows(std::span<const Span> spans);
+  void place_span(const Span& span);
+  std::byte* const* take_scratch(int64_t tokens);
+  void embed();
+  void attend(int64_t layer);
+  void project_qkv(const LayerWeights& layer);
+  void rotate_and_store(int64_t layer);
+  void feed_forward(const LayerWeights& layer);
+  void project_logits();
+  void norm(const std::vector<float>& weight, int64_t count);
+  void quantize(const float* data, int64_t cols, int64_t count, const PackedMatrix& first,
+                const PackedMatrix* second = nullptr);
+  MatmulTask task(const PackedMatrix& weight, bool diffusion, RowBuffer& out,
+                  const std::vector<float>& bias);
+
+  int64_t row_count() const { return static_cast<int64_t>(rows.size()); }
+
+  const Model& model;
+  const ModelConfig& c;
+  const KvLayout layout;
+  const ComputeContext context;
+  const RowOps& ops;
+  const int64_t max_rows;
+  const int64_t q_size, kv_size;
+  KvLayout scratch_layout;  // one layer, for the keys and values of diffusion blocks
+
+  RowBuffer x;         // residual stream [rows, hidden]
+  RowBuffer normed;    // [rows, hidden]
+  RowBuffer q;         // [rows, heads * head_dim]
+  RowBuffer k, v;      // [rows, kv_heads * head_dim]
+  RowBuffer mixed;     // attention output [rows, heads * head_dim]
+  RowBuffer gate, up;  // [rows, intermediate]
+  RowBuffer delta;     // what a sublayer adds to the residual stream [rows, hidden]
+  RowBuffer logits;    // [wanted rows, vocab]
+  RowBuffer cos, sin;  // [rows, head_dim / 2]
+  Activations activations;
+  AttentionWorkspace workspace;
+
+  std::vector<Row> rows;
+  int64_t ar_rows = 0;  // rows [0, ar_rows) are AR, the rest diffusion
+  std::vector<AttentionRow> attention_rows;
+  std::vector<int64_t> wanted;                // rows whose logits are wanted, in order of the spans
+  std::vector<std::byte*> scratch;            // handed out so far in this pass
+  std::vector<AlignedBuffer> scratch_memory;  // one block each, kept
+  int64_t traced_layer = -1;
+  float* trace = nullptr;
+};
+
+std::byte* const* Forward::Impl::take_scratch(int64_t tokens) {
+  const size_t first = scratch.size();
+  for (int64_t t = 0; t < tokens; t += kKvBlockTokens) {
+    if (scratch.size() == scratch_memory.size()) {
+      scratch_memory.emplace_back(scratch_layout.block_bytes());
+    }
+    scratch.push_back(scratch_memory[scratch.size()].data());
+  }
+  return scratch.data() + first;
+}
+
+void Forward::Impl::place_span(const Span& span) {
+  const auto count = static_cast<int64_t>(span.tokens.size());
+  const auto blocks = span.table->blocks();
+  const bool diffusion = span.view == View::kDiffusion;
+  std::byte* const* own = diffusion ? take_scratch(count) : nullptr;
+  ORTHRUS_CHECK(diffusion || span.first_position + count <= span.table->capacity());
+  const int64_t first_row = row_count();
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t position = span.first_position + i;
+    const int64_t slot = diffusion ? i : position;
+    std::byte* const* home = diffusion ? own : blocks.data();
+    rows.push_back({span.tokens[static_cast<size_t>(i)], position, home[slot / kKvBlockTokens],
+                    slot % kKvBlockTokens});
+    AttentionRow row{q.row(first_row + i), mixed.row(first_row + i), blocks, position + 1, {}, 0};
+    if (diffusion) {
+      row.length = span.first_position;
+      row.own_blocks = {own, static_cast<size_t>((count + kKvBlockTokens - 1) / kKvBlockTokens)};
+      row.own_length = count;
+    }
+    attention_rows.push_back(row);
+  }
+}
+
+void Forward::Impl::place_rows(std::span<const Span> spans) {
+  rows.clear();
+  attention_rows.clear();
+  wanted.clear();
+  scratch.clear();
+  size_t total = 0;
+  for (const Span& span : spans) total += span.tokens.size();
+  ORTHRUS_CHECK(static_cast<int64_t>(total) <= max_rows);
+  for (const Span& span : spans) {
+    if (span.view == View::kAr) place_span(span);
+  }
+  ar_rows = row_count();
+  for (const Span& span : spans) {
+    if (span.view == View::kDiffusion) place_span(span);
+  }
+  ORTHRUS_CHECK(ar_rows == row_count() || model.has_diffusion());
+  int64_t next_ar = 0;
+  int64_t next_diffusion = ar_rows;
+  for (const Span& span : spans) {
+    int64_t& next = span.view == View::kAr ? next_ar : next_diffusion;
+    for (int64_t i = span.logits_begin; i < span.logits_end; ++i) wanted.push_back(next + i);
+    next += static_cast<int64_t>(span.tokens.size());
+  }
+}
+
+void Forward::Impl::embed() {
+  const PackedMatrix& embedding = model.embedding_matrix();
+  const auto half = static_cast<int64_t>(model.rope_inv_freq.size());
+  for_rows(row_count(), c.hidden_size, [&](int64_t i) {
+    const Row& row = rows[static_cast<size_t>(i)];
+    if (row.token == kMaskToken && !model.mask_embedding.empty()) {
+      std::copy(model.mask_embedding.begin(), model.mask_embedding.end(), x.row(i));
+    } else {
+      const int64_t id = row.token == kMaskToken ? c.mask_token_id : row.token;
+      ORTHRUS_CHECK(id >= 0 && id < embedding.rows());
+      unpack_row(embedding, id, x.row(i));
+    }
+    for (int64_t j = 0; j < half; ++j) {
+      // The angle is rounded to float as in HF, its cosine is not.
+      const float angle =
+          static_cast<float>(row.position) * model.rope_inv_freq[static_cast<size_t>(j)];
+      cos.row(i)[j] = static_cast<float>(std::cos(static_cast<double>(angle)));
+      sin.row(i)[j] = static_cast<float>(std::sin(static_cast<double>(angle)));
+    }
+  });
+}
+
+void Forward::Impl::norm(const std::vector<float>& weight, int64_t count) {
+  for_rows(count, c.hidden_size, [&](int64_t i) {
+    ops.rms_norm(x.row(i), weight.data(), static_cast<float>(c.rms_norm_eps), c.hidden_size,
+                 normed.row(i));
+  });
+}
+
+void Forward::Impl::quantize(const float* data, int64_t cols, int64_t count,
+                             const PackedMatrix& first, const PackedMatrix* second) {
+  activations.set(context, data, cols, count, cols,
+                  needs_quantized(first) || (second && needs_quantized(*second)));
+}
+
+MatmulTask Forward::Impl::task(const PackedMatrix& weight, bool diffusion, RowBuffer& out,
+                               const std::vector<float>& bias) {
+  const int64_t begin = diffusion ? ar_rows : 0;
+  const int64_t count = diffusion ? row_count() - ar_rows : ar_rows;
+  return {&weight, begin, count, out.row(begin), out.cols(), bias.empty() ? nullptr : bias.data()};
+}
+
+void Forward::Impl::project_qkv(const LayerWeights& layer) {
+  std::array<MatmulTask, 6> tasks;
+  size_t count = 0;
+  bool quantized = false;
+  const auto add = [&](const AttentionWeights& w, bool diffusion) {
+    tasks[count++] = task(w.q_proj, diffusion, q, w.q_bias);
+    tasks[count++] = task(w.k_proj, diffusion, k, w.k_bias);
+    tasks[count++] = task(w.v_proj, diffusion, v, w.v_bias);
+    quantized |=
+        needs_quantized(w.q_proj) || needs_quantized(w.k_proj) || needs_quantized(w.v_proj);
+  };
+  if (ar_rows > 0) add(layer.ar, false);
+  if (row_count() > ar_rows) add(*layer.diff, true);
+  activations.set(context, normed.data(), c.hidden_size, row_count(), c.hidden_size, quantized);
+  matmul(context, activations, {tasks.data(), count});
+}
+
+void Forward::Impl::rotate_and_store(int64_t layer) {
+  const LayerWeights& weights = model.layers[static_cast<size_t>(layer)];
+  const auto eps = static_cast<float>(c.rms_norm_eps);
+  for_rows(row_count(), q_size + 2 * kv_size, [&](int64_t i) {
+    const bool diffusion = i >= ar_rows;
+    const AttentionWeights& w = diffusion ? *weights.diff : weights.ar;
+    const auto heads = [&](float* data, int64_t count, const std::vector<float>& head_norm) {
+      for (float* head = data; head < data + count * c.head_dim; head += c.head_dim) {
+        if (!head_norm.empty()) ops.rms_norm(head, head_norm.data(), eps, c.head_dim, head);
+        ops.rotate(head, cos.row(i), sin.row(i), c.head_dim);
+      }
+    };
+    heads(q.row(i), c.num_heads, w.q_norm);
+    heads(k.row(i), c.num_kv_heads, w.k_norm);
+    const Row& row = rows[static_cast<size_t>(i)];
+    write_kv(diffusion ? scratch_layout : layout, diffusion ? 0 : layer, row.kv_block, row.kv_slot,
+             k.row(i), v.row(i));
+  });
+}
+
+void Forward::Impl::attend(int64_t layer) {
+  const LayerWeights& weights = model.layers[static_cast<size_t>(layer)];
+  norm(weights.input_norm, row_count());
+  project_qkv(weights);
+  rotate_and_store(layer);
+  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
+  attention(context, layout, layer, c.num_heads, scale, attention_rows, workspace);
+
+  std::array<MatmulTask, 2> tasks;
+  size_t count = 0;
+  bool quantized = false;
+  const auto add = [&](const AttentionWeights& w, bool diffusion) {
+    tasks[count++] = task(w.o_proj, diffusion, delta, w.o_bias);
+    quantized |= needs_quantized(w.o_proj);
+  };
+  if (ar_rows > 0) add(weights.ar, false);
+  if (row_count() > ar_rows) add(*weights.diff, true);
+  activations.set(context, mixed.data(), q_size, row_count(), q_size, quantized);
+  matmul(context, activations, {tasks.data(), count});
+  for_rows(row_count(), c.hidden_size,
+           [&](int64_t i) { ops.add(x.row(i), delta.row(i), c.hidden_size); });
+}
+
+void Forward::Impl::feed_forward(const LayerWeights& w) {
+  norm(w.post_attention_norm, row_count());
+  quantize(normed.data(), c.hidden_size, row_count(), w.gate_proj, &w.up_proj);
+  const auto all = [&](const PackedMatrix& m, RowBuffer& out, const std::vector<float>& bias) {
+    return MatmulTask{&m,         0,          row_count(),
+                      out.data(), out.cols(), bias.empty() ? nullptr : bias.data()};
+  };
+  matmul(context, activations,
+         std::array{all(w.gate_proj, gate, w.gate_bias), all(w.up_proj, up, w.up_bias)});
+  for_rows(row_count(), c.intermediate_size, [&](int64_t i) {
+    ops.silu_mul(gate.row(i), up.row(i), c.intermediate_size, gate.row(i));
+  });
+  quantize(gate.data(), c.intermediate_size, row_count(), w.down_proj);
+  matmul(context, activations, std::array{all(w.down_proj, delta, w.down_bias)});
+  for_rows(row_count(), c.hidden_size,
+           [&](int64_t i) { ops.add(x.row(i), delta.row(i), c.hidden_size); });
+}
+
+void Forward::Impl::project_logits() {
+  const auto count = static_cast<int64_t>(wanted.size());
+  if (count == 0) return;
+  for_rows(count, c.hidden_size, [&](int64_t i) {
+    ops.rms_norm(x.row(wanted[static_cast<size_t>(i)]), model.final_norm.data(),
+                 static_cast<float>(c.rms_norm_eps), c.hidden_size, normed.row(i));
+  });
+  quantize(normed.data(), c.hidden_size, count, model.lm_head);
+  matmul(context, activations,
+         std::array{MatmulTask{&model.lm_head, 0, count, logits.data(), c.vocab_size}});
+}
+
+Forward::Forward(const Model& model, const KvLayout& layout, ComputeContext context,
+                 int64_t max_rows)
+    : impl_(std::make_unique<Impl>(model, layout, context, max_rows)) {}
+Forward::~Forward() = default;
+
+const Model& Forward::model() const { return impl_->model; }
+const KvLayout& Forward::layout() const { return impl_->layout; }
+int64_t Forward::max_rows() const { return impl_->max_rows; }
+ComputeContext Forward::context() const { return impl_->context; }
+
+std::span<const float> Forward::run(std::span<const Span> spans) {
+  FpStateGuard guard;  // the caller's thread does some rows by itself
+  Impl& f = *impl_;
+  f.place_rows(spans);
+  f.embed();
+  for (int64_t layer = 0; layer < f.c.num_layers; ++layer) {
+    f.attend(layer);
+    f.feed_forward(f.model.layers[static_cast<size_t>(layer)]);
+    if (layer == f.traced_layer) std::copy_n(f.x.data(), f.row_count() * f.x.cols(), f.trace);
+  }
+  f.project_logits();
+  return {f.logits.data(), f.wanted.size() * static_cast<size_t>(f.c.vocab_size)};
+}
+
+void Forward::trace_layer(int64_t layer, float* out) {
+  impl_->traced_layer = layer;
+  impl_->trace = out;
+}
+
+KvLayout kv_layout(const ModelConfig& config, KvType key_type, KvType value_type) {
+  return {config.num_layers, config.num_kv_heads, config.head_dim, key_type, value_type};
+}
+
+}  // namespace orthrus
