@@ -1,0 +1,56 @@
+#include "cli/arguments.h"
+
+#include <array>
+#include <string_view>
+
+namespace orthrus {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kLongNames = {{
+    {"-ctk", "--cache-type-k"},
+    {"-ctv", "--cache-type-v"},
+    {"-ub", "--ubatch-size"},
+    {"-sys", "--system-prompt"},
+}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTextFlags = {{
+    {"-p", "--prompt"},
+    {"--prompt", "--prompt"},
+    {"--system-prompt", "--system-prompt"},
+    {"--stop", "--stop"},
+}};
+
+std::string long_name(const std::string& argument) {
+  for (const auto& [shorter, longer] : kLongNames) {
+    if (argument == shorter) return std::string(longer);
+    if (argument.starts_with(shorter) && argument[shorter.size()] == '=') {
+      return std::string(longer) + argument.substr(shorter.size());
+    }
+  }
+  return argument;
+}
+
+}  // namespace
+
+std::vector<std::string> canonical_arguments(std::vector<std::string> arguments) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--") {
+      out.insert(out.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+      break;
+    }
+    std::string argument = long_name(arguments[i]);
+    bool joined = false;
+    for (const auto& [flag, name] : kTextFlags) {
+      if (argument != flag || i + 1 == arguments.size()) continue;
+      if (arguments[i + 1].size() < 2 || arguments[i + 1][0] != '-') continue;
+      out.push_back(std::string(name) + "=" + arguments[++i]);
+      joined = true;
+      break;
+    }
+    if (!joined) out.push_back(std::move(argument));
+  }
+  return out;
+}
+
+}  // namespace orthrus

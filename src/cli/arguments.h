@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace orthrus {
+
+/// Rewrites what CLI11 does not take as llama.cpp users write it: flags of several letters behind
+/// one dash (-ctk, -ctv, -ub, -sys) become their long names, and a text that starts with a dash is
+/// joined to its flag (-p "-x" becomes --prompt=-x). Nothing after "--" is touched.
+std::vector<std::string> canonical_arguments(std::vector<std::string> arguments);
+
+}  // namespace orthrus

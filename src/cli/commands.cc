@@ -1,0 +1,21 @@
+#include "cli/command.h"
+
+namespace orthrus {
+
+std::span<const CommandEntry> commands() {
+  static const CommandEntry kCommands[] = {
+      {"run", "answer one prompt", make_run_command},
+      {"chat", "talk to a model in the terminal", make_chat_command},
+      {"generate", "answer many prompts: JSONL in, JSONL out", make_generate_command},
+      {"inspect", "what a model is made of", make_inspect_command},
+      {"plan", "memory that a model needs, and what fits", make_plan_command},
+      {"tokenize", "text to token ids and back", make_tokenize_command},
+      {"template", "render a model's chat template", make_template_command},
+      {"adapter", "show or convert diffusion weights", make_adapter_command},
+      {"pull", "fetch a known model", make_pull_command},
+      {"version", "version, compiler and instruction sets", make_version_command},
+  };
+  return kCommands;
+}
+
+}  // namespace orthrus

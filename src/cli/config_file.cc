@@ -1,0 +1,171 @@
+#include "cli/config_file.h"
+
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mapped_file.h"
+#include "cli/nearest.h"
+
+namespace orthrus {
+namespace {
+
+constexpr size_t kMaxBytes = 1 << 20;
+constexpr int kMaxDepth = 16;
+constexpr int kMaxNodes = 10'000;  // aliases can make a small file a huge tree
+
+// Keys of the article's configuration that only steer a server.
+constexpr std::array<std::string_view, 6> kServingKeys = {
+    "prefill-batch-size",        "decode-batch-size",          "kv-cache-memory-budget-gb",
+    "memory-utilization-target", "dynamic-adjust-interval-ms", "prefill-mode"};
+
+std::string flag_name(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+// A plain scalar has the type that its text shows; a quoted one (tag "!") is a string.
+nlohmann::json scalar_to_json(const YAML::Node& node) {
+  if (node.Tag() != "!") {
+    int64_t integer;
+    double number;
+    bool truth;
+    if (YAML::convert<int64_t>::decode(node, integer)) return integer;
+    if (YAML::convert<double>::decode(node, number)) return number;
+    if (YAML::convert<bool>::decode(node, truth)) return truth;
+  }
+  return node.Scalar();
+}
+
+nlohmann::json to_json(const YAML::Node& node, int depth, int& budget) {
+  if (depth > kMaxDepth || --budget < 0) fail_usage("nested too deeply, or too large");
+  if (node.IsNull()) return nullptr;
+  if (node.IsScalar()) return scalar_to_json(node);
+  if (node.IsSequence()) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const YAML::Node& item : node) list.push_back(to_json(item, depth + 1, budget));
+    return list;
+  }
+  nlohmann::json object = nlohmann::json::object();
+  for (const auto& item : node) {
+    object[item.first.Scalar()] = to_json(item.second, depth + 1, budget);
+  }
+  return object;
+}
+
+// The value as the command line would hold it; a list is a flag given several times.
+std::vector<std::string> flag_values(const YAML::Node& node) {
+  std::vector<std::string> values;
+  if (node.IsScalar()) {
+    values.push_back(node.Scalar());
+  } else if (node.IsSequence()) {
+    for (const YAML::Node& item : node) {
+      if (!item.IsScalar()) fail_usage("expected a list of plain values");
+      values.push_back(item.Scalar());
+    }
+  } else if (node.IsMap()) {
+    int budget = kMaxNodes;
+    values.push_back(to_json(node, 0, budget).dump());
+  }
+  return values;
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(const std::string& path, CLI::App& app, const std::vector<std::string>& all_flags)
+      : path_(path), app_(app), all_flags_(all_flags) {}
+
+  void apply(const YAML::Node& root) {
+    if (root.IsNull()) return;
+    if (!root.IsMap()) fail_usage("{}: expected keys and values at the top", path_);
+    for (const auto& item : root) {
+      if (!item.first.IsScalar()) fail_usage("{}: a key is not a plain word", path_);
+      apply_key(item.first.Scalar(), item.second);
+    }
+    if (!unused_.empty()) {
+      spdlog::info("{}: without effect here: {}", path_, fmt::join(unused_, ", "));
+    }
+  }
+
+ private:
+  void apply_key(const std::string& key, const YAML::Node& value) {
+    const std::string name = flag_name(key);
+    if (name == "use-diffusion-mode") return apply_use_diffusion_mode(key, value);
+    if (CLI::Option* option = find(name)) return set(*option, key, value);
+    bool known = std::find(all_flags_.begin(), all_flags_.end(), name) != all_flags_.end() ||
+                 std::find(kServingKeys.begin(), kServingKeys.end(), name) != kServingKeys.end();
+    if (!known) {
+      std::vector<std::string> candidates = all_flags_;
+      candidates.insert(candidates.end(), kServingKeys.begin(), kServingKeys.end());
+      fail_usage("{}: unknown key {} (the nearest is {})", path_, key, nearest(name, candidates));
+    }
+    unused_.push_back(key);
+  }
+
+  CLI::Option* find(const std::string& name) const {
+    if (name == "config" || name == "help") return nullptr;
+    return app_.get_option_no_throw("--" + name);
+  }
+
+  void apply_use_diffusion_mode(const std::string& key, const YAML::Node& value) {
+    CLI::Option* view = find("view");
+    if (!view) return unused_.push_back(key);
+    bool dual;
+    if (!value.IsScalar() || !YAML::convert<bool>::decode(value, dual)) {
+      fail_usage("{}: {}: expected true or false", path_, key);
+    }
+    if (view->count() > 0) return;
+    view->add_result(dual ? "dual" : "ar");
+    view->run_callback();
+  }
+
+  void set(CLI::Option& option, const std::string& key, const YAML::Node& value) {
+    // A flag on the command line wins; results that an earlier key set are told apart by name.
+    if (option.count() > 0) {
+      auto earlier = std::find(applied_.begin(), applied_.end(), &option);
+      if (earlier != applied_.end()) fail_usage("{}: {} is set twice", path_, key);
+      return;
+    }
+    try {
+      std::vector<std::string> values = flag_values(value);
+      if (values.empty()) return;  // "key:" leaves it as it is
+      for (std::string& text : values) option.add_result(std::move(text));
+      option.run_callback();
+      applied_.push_back(&option);
+    } catch (const CLI::Error& error) {
+      fail_usage("{}: {}: {}", path_, key, error.what());
+    } catch (const Error& error) {
+      fail_usage("{}: {}: {}", path_, key, error.what());
+    }
+  }
+
+  const std::string& path_;
+  CLI::App& app_;
+  const std::vector<std::string>& all_flags_;
+  std::vector<CLI::Option*> applied_;
+  std::vector<std::string> unused_;
+};
+
+}  // namespace
+
+void apply_config_file(const std::string& path, CLI::App& app,
+                       const std::vector<std::string>& all_flags) {
+  MappedFile file(path);
+  if (file.bytes().size() > kMaxBytes) {
+    fail("{}: {} bytes, expected a config file of at most {}", path, file.bytes().size(),
+         kMaxBytes);
+  }
+  std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  try {
+    ConfigReader(path, app, all_flags).apply(YAML::Load(text));
+  } catch (const YAML::Exception& error) {
+    fail("{}:{}: not YAML or JSON: {}", path, error.mark.line + 1, error.msg);
+  }
+}
+
+}  // namespace orthrus

