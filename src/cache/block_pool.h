@@ -9,11 +9,12 @@
 
 namespace orthrus {
 
-/// Memory for the blocks of all sequences' KV caches, up to a fixed number of blocks. Blocks are taken
-/// from the system in slabs as they are first needed and go back to a free list; they are not
+/// Memory for the blocks of all sequences' KV caches, up to a fixed number of blocks. Blocks are
+/// taken from the system in slabs as they are first needed and go back to a free list; they are not
 /// zeroed (attention never reads past a row's length). Not thread-safe: one owner schedules.
 class BlockPool {
  public:
+  /// Error(kInput) where check_kv_layout refuses the layout.
   BlockPool(const KvLayout& layout, int64_t max_blocks);
 
   const KvLayout& layout() const { return layout_; }
@@ -27,8 +28,11 @@ class BlockPool {
   size_t allocated_bytes() const;
 
  private:
+  void add_slab();
+
   KvLayout layout_;
   int64_t max_blocks_;
+  int64_t slab_blocks_ = 1;
   int64_t used_ = 0;
   std::vector<AlignedBuffer> slabs_;
   std::vector<std::byte*> free_;

@@ -13,10 +13,10 @@ namespace orthrus {
 /// Tokens in a block of the KV cache; blocks start at multiples of it. A multiple of the 16 lanes.
 inline constexpr int64_t kKvBlockTokens = 64;
 
-/// How keys and values of kKvBlockTokens tokens lie in one block of memory: layers outermost; in a layer
-/// the keys of every head, then the values of every head. Keys are in panels of 16 tokens with the
-/// tokens in lanes (so that a row's scores are 16 independent chains over head_dim); values are
-/// [tokens, head_dim].
+/// How keys and values of kKvBlockTokens tokens lie in one block of memory: layers outermost; in a
+/// layer the keys of every head, then the values of every head. Keys are in panels of 16 tokens
+/// with the tokens in lanes (so that a row's scores are 16 independent chains over head_dim);
+/// values are [tokens, head_dim].
 struct KvLayout {
   int64_t layers = 0;
   int64_t kv_heads = 0;
@@ -24,24 +24,34 @@ struct KvLayout {
   KvType key_type = KvType::kBF16;
   KvType value_type = KvType::kBF16;
 
-  size_t key_bytes() const { return type_bytes(key_type) * static_cast<size_t>(kKvBlockTokens * head_dim); }
-  size_t value_bytes() const { return type_bytes(value_type) * static_cast<size_t>(kKvBlockTokens * head_dim); }
-  size_t layer_bytes() const { return (key_bytes() + value_bytes()) * static_cast<size_t>(kv_heads); }
+  size_t key_bytes() const {
+    return type_bytes(key_type) * static_cast<size_t>(kKvBlockTokens * head_dim);
+  }
+  size_t value_bytes() const {
+    return type_bytes(value_type) * static_cast<size_t>(kKvBlockTokens * head_dim);
+  }
+  size_t layer_bytes() const {
+    return (key_bytes() + value_bytes()) * static_cast<size_t>(kv_heads);
+  }
   size_t block_bytes() const { return layer_bytes() * static_cast<size_t>(layers); }
-  static size_t type_bytes(KvType type) { return type == KvType::kBF16 ? 2 : 4; }
+  static constexpr size_t type_bytes(KvType type) { return type == KvType::kBF16 ? 2 : 4; }
 };
+
+/// Error(kInput) where the kernels cannot serve the layout: all sizes positive, head_dim a multiple
+/// of 16.
+void check_kv_layout(const KvLayout& layout);
 
 /// Writes the keys and values [kv_heads * head_dim each] of one token into slot [0, kKvBlockTokens)
 /// of a block, rounded to the cache types (round to nearest even).
 void write_kv(const KvLayout& layout, int64_t layer, std::byte* block, int64_t slot,
               const float* key, const float* value);
 
-/// One row's attention: query heads over `length` cached tokens (the first `length` of the sequence's
-/// blocks), then over `own_length` tokens of `own` (a diffusion block's scratch, one layer, same layout
-/// with layers = 1), both in order.
+/// One row's attention: query heads over `length` cached tokens (the first `length` of the
+/// sequence's blocks), then over `own_length` tokens of `own` (a diffusion block's scratch, one
+/// layer, same layout with layers = 1), both in order.
 struct AttentionRow {
-  const float* query;                        ///< [heads * head_dim], rotated
-  float* out;                                ///< [heads * head_dim]
+  const float* query;  ///< [heads * head_dim], rotated
+  float* out;          ///< [heads * head_dim]
   std::span<std::byte* const> blocks;
   int64_t length;
   std::span<std::byte* const> own_blocks;
@@ -60,11 +70,12 @@ class AttentionWorkspace {
   AlignedBuffer buffer_;
 };
 
-/// out = softmax(q k^T * scale) v for every row and head (GQA: head h reads kv head h * kv_heads / heads).
-/// Keys are reduced in chunks fixed by absolute position, the chunks combined in index order, the own
-/// block last: the result of a row depends on its query and keys alone, not on other rows or on
-/// threads. Keys beyond a row's length are never used (they may hold anything). Work is split over
-/// (row group, kv head, chunk), so that one row with a long context uses all threads. length + own_length > 0.
+/// out = softmax(q k^T * scale) v for every row and head (GQA: head h reads kv head h * kv_heads /
+/// heads). Keys are reduced in chunks fixed by absolute position, the chunks combined in index
+/// order, the own block last: the result of a row depends on its query and keys alone, not on other
+/// rows or on threads. Keys beyond a row's length are never used (they may hold anything). Work is
+/// split over (row group, kv head, chunk), so that one row with a long context uses all threads.
+/// length + own_length > 0.
 void attention(const ComputeContext& context, const KvLayout& layout, int64_t layer, int64_t heads,
                float scale, std::span<const AttentionRow> rows, AttentionWorkspace& workspace);
 

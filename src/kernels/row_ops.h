@@ -8,7 +8,8 @@ namespace orthrus {
 
 /// Elementwise and reducing operations on one row of floats, the same code for any row and any
 /// length (masked tails; no scalar libm). Reductions use a fixed tree of lanes. One exp and one log
-/// for the whole engine: relative error <= 2^-22 (exp on [-87, 88], 0 below -104; log on positive finite normals).
+/// for the whole engine: relative error <= 2^-22 (exp on [-87, 88], 0 below -104; log on positive
+/// finite normals).
 struct RowOps {
   /// out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
@@ -18,7 +19,8 @@ struct RowOps {
   void (*silu_mul)(const float* gate, const float* up, int64_t n, float* out);
   /// x[i] += y[i]
   void (*add)(float* x, const float* y, int64_t n);
-  /// Index of the largest value, the lowest where equal. -1 where a value is NaN or +inf, or n == 0.
+  /// Index of the largest value, the lowest where equal. -1 where a value is NaN or +inf, or n ==
+  /// 0.
   int64_t (*argmax)(const float* x, int64_t n);
   /// The largest value (-inf for n == 0; NaN ignored).
   float (*max)(const float* x, int64_t n);

@@ -1,0 +1,304 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include "base/error.h"
+#include "kernels/attention_kernel.h"
+
+namespace orthrus {
+namespace {
+
+// Rows of one band go through a chunk together, so that its keys and values come from memory once.
+constexpr int64_t kBandRows = 32;
+
+// Up to so many bytes of partial results every (band, kv head, chunk) is a task of its own. Beyond
+// it there are so many rows that (band, kv head) are tasks enough, and the results stay in a
+// thread's scratch.
+constexpr int64_t kMaxPartialBytes = int64_t{4} << 20;
+
+// Consecutive rows over the same blocks. Chunks [0, cached_chunks) are of the sequence, the
+// next own_chunks of the own block; a row may use fewer of either.
+struct Band {
+  int64_t first_row, rows;
+  int64_t cached_chunks, own_chunks;
+  int64_t first_task;
+  int64_t first_partial;
+
+  int64_t chunks() const { return cached_chunks + own_chunks; }
+};
+
+int64_t chunks_of(int64_t tokens) { return (tokens + kChunkTokens - 1) / kChunkTokens; }
+
+const AttentionKernels& kernels_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512) return kAttentionAvx512;
+  if (isa == Isa::kAvx2) return kAttentionAvx2;
+#endif
+  return kAttentionPortable;
+}
+
+bool same_keys(const AttentionRow& a, const AttentionRow& b) {
+  return a.blocks.data() == b.blocks.data() && a.own_blocks.data() == b.own_blocks.data();
+}
+
+// One call of attention(): the plan (bands, where partial results go) and the steps.
+class AttentionCall {
+ public:
+  AttentionCall(const ComputeContext& context, const KvLayout& layout, int64_t layer, int64_t heads,
+                float scale, std::span<const AttentionRow> rows)
+      : pool_(context.pool),
+        kernels_(kernels_for(context.isa)),
+        layout_(layout),
+        layer_(layer),
+        heads_(heads),
+        group_heads_(heads / layout.kv_heads),
+        scale_(scale),
+        rows_(rows),
+        partial_floats_(partial_floats(layout.head_dim)) {}
+
+  void run(AttentionWorkspace& workspace) {
+    plan(workspace);
+    run_tasks();
+    if (split_chunks_) combine();
+  }
+
+ private:
+  static size_t align(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  void plan(AttentionWorkspace& workspace) {
+    const size_t band_bytes = align(rows_.size() * sizeof(Band));
+    const int64_t states = kBandRows * group_heads_ + kMaxGroupQueries;
+    scratch_floats_ = states * partial_floats_;
+    const size_t scratch_bytes =
+        static_cast<size_t>(pool_.size() * scratch_floats_) * sizeof(float);
+    // The bands say how many partial results there are, and growing moves the workspace: so they
+    // are found twice where it has to grow.
+    const size_t base = band_bytes + scratch_bytes;
+    find_bands(reinterpret_cast<Band*>(workspace.reserve(base)));
+    const size_t partial_bytes =
+        split_chunks_ ? static_cast<size_t>(partials_count_ * partial_floats_) * sizeof(float) : 0;
+    std::byte* memory = workspace.reserve(base + partial_bytes);
+    if (reinterpret_cast<Band*>(memory) != bands_.data()) {
+      find_bands(reinterpret_cast<Band*>(memory));
+    }
+    scratch_ = reinterpret_cast<float*>(memory + band_bytes);
+    partials_ = reinterpret_cast<float*>(memory + base);
+  }
+
+  void find_bands(Band* bands) {
+    size_t count = 0;
+    int64_t most_chunks = 0;
+    partials_count_ = 0;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      const AttentionRow& row = rows_[i];
+      const bool joins =
+          count > 0 && bands[count - 1].rows < kBandRows && same_keys(rows_[i - 1], row);
+      if (!joins) bands[count++] = {static_cast<int64_t>(i), 0, 0, 0, 0, 0};
+      Band& band = bands[count - 1];
+      ++band.rows;
+      band.cached_chunks = std::max(band.cached_chunks, chunks_of(row.length));
+      band.own_chunks = std::max(band.own_chunks, chunks_of(row.own_length));
+      most_chunks = std::max(most_chunks, band.chunks());
+    }
+    bands_ = {bands, count};
+    for (Band& band : bands_) {
+      band.first_partial = partials_count_;
+      partials_count_ += band.rows * heads_ * band.chunks();
+    }
+    const int64_t bytes = partials_count_ * partial_floats_ * static_cast<int64_t>(sizeof(float));
+    const int64_t whole_tasks = static_cast<int64_t>(count) * layout_.kv_heads;
+    split_chunks_ =
+        most_chunks > 1 && (bytes <= kMaxPartialBytes || whole_tasks < 4 * pool_.size());
+    // The longest rows of a prefill are its last: they go first, so that threads end together.
+    if (!split_chunks_) std::reverse(bands_.begin(), bands_.end());
+    task_count_ = 0;
+    for (Band& band : bands_) {
+      band.first_task = task_count_;
+      task_count_ += layout_.kv_heads * (split_chunks_ ? band.chunks() : 1);
+    }
+  }
+
+  void run_tasks() {
+    std::atomic<int64_t> next{0};
+    pool_.run([&](int thread) {
+      float* scratch = scratch_ + thread * scratch_floats_;
+      size_t at = 0;
+      for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < task_count_;) {
+        while (at + 1 < bands_.size() && bands_[at + 1].first_task <= task) ++at;
+        const Band& band = bands_[at];
+        const int64_t index = task - band.first_task;
+        if (split_chunks_) {
+          run_chunk(band, index % layout_.kv_heads, index / layout_.kv_heads);
+        } else {
+          run_band(band, index, scratch);
+        }
+      }
+    });
+  }
+
+  float* partial_at(const Band& band, int64_t row, int64_t head, int64_t chunk) const {
+    const int64_t row_head = (row - band.first_row) * heads_ + head;
+    return partials_ + (band.first_partial + row_head * band.chunks() + chunk) * partial_floats_;
+  }
+
+  // The partial results of one chunk and kv head, kept for combine().
+  void run_chunk(const Band& band, int64_t kv_head, int64_t chunk) const {
+    for_groups(
+        band, kv_head, chunk,
+        [&](int, int64_t row, int64_t head) { return partial_at(band, row, head, chunk); },
+        [](int64_t, int64_t, const float*) {});
+  }
+
+  // All chunks of one kv head in order, each merged at once; writes the rows' outputs.
+  void run_band(const Band& band, int64_t kv_head, float* scratch) const {
+    float* group_partials = scratch + kBandRows * group_heads_ * partial_floats_;
+    auto state_of = [&](int64_t row, int64_t head) {
+      const int64_t index = (row - band.first_row) * group_heads_ + head - kv_head * group_heads_;
+      return scratch + index * partial_floats_;
+    };
+    for_queries(band, kv_head, [&](int64_t row, int64_t head) {
+      kernels_.clear(state_of(row, head), layout_.head_dim);
+    });
+    for (int64_t chunk = 0; chunk < band.chunks(); ++chunk) {
+      for_groups(
+          band, kv_head, chunk,
+          [&](int q, int64_t, int64_t) { return group_partials + q * partial_floats_; },
+          [&](int64_t row, int64_t head, const float* partial) {
+            kernels_.merge(state_of(row, head), partial, layout_.head_dim);
+          });
+    }
+    for_queries(band, kv_head, [&](int64_t row, int64_t head) {
+      kernels_.finish(state_of(row, head), layout_.head_dim, output(row, head));
+    });
+  }
+
+  // Merges the kept partial results of every row and head in chunk order.
+  void combine() {
+    const int64_t band_count = static_cast<int64_t>(bands_.size());
+    std::atomic<int64_t> next{0};
+    pool_.run([&](int thread) {
+      float* state = scratch_ + thread * scratch_floats_;
+      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < band_count * heads_;) {
+        const Band& band = bands_[static_cast<size_t>(i / heads_)];
+        const int64_t head = i % heads_;
+        for (int64_t row = band.first_row; row < band.first_row + band.rows; ++row) {
+          kernels_.clear(state, layout_.head_dim);
+          for (int64_t chunk = 0; chunk < band.chunks(); ++chunk) {
+            if (tokens_in(band, row, chunk) == 0) continue;
+            kernels_.merge(state, partial_at(band, row, head, chunk), layout_.head_dim);
+          }
+          kernels_.finish(state, layout_.head_dim, output(row, head));
+        }
+      }
+    });
+  }
+
+  // How many tokens of the chunk the row attends to.
+  int tokens_in(const Band& band, int64_t row, int64_t chunk) const {
+    const AttentionRow& r = rows_[static_cast<size_t>(row)];
+    const bool own = chunk >= band.cached_chunks;
+    const int64_t begin = (own ? chunk - band.cached_chunks : chunk) * kChunkTokens;
+    const int64_t length = own ? r.own_length : r.length;
+    return static_cast<int>(std::clamp<int64_t>(length - begin, 0, kChunkTokens));
+  }
+
+  float* output(int64_t row, int64_t head) const {
+    return rows_[static_cast<size_t>(row)].out + head * layout_.head_dim;
+  }
+
+  template <typename Fn>
+  void for_queries(const Band& band, int64_t kv_head, Fn fn) const {
+    for (int64_t row = band.first_row; row < band.first_row + band.rows; ++row) {
+      for (int64_t h = 0; h < group_heads_; ++h) fn(row, kv_head * group_heads_ + h);
+    }
+  }
+
+  // Points the group at the chunk's blocks, as many as `tokens` need.
+  void set_blocks(const Band& band, int64_t kv_head, int64_t chunk, int tokens,
+                  ChunkGroup* group) const {
+    const AttentionRow& row = rows_[static_cast<size_t>(band.first_row)];
+    const bool own = chunk >= band.cached_chunks;
+    const auto blocks = (own ? row.own_blocks : row.blocks).data();
+    const int64_t first = (own ? chunk - band.cached_chunks : chunk) * kChunkBlocks;
+    const size_t layer_offset = own ? 0 : static_cast<size_t>(layer_) * layout_.layer_bytes();
+    const size_t keys = layer_offset + static_cast<size_t>(kv_head) * layout_.key_bytes();
+    const size_t values = layer_offset +
+                          static_cast<size_t>(layout_.kv_heads) * layout_.key_bytes() +
+                          static_cast<size_t>(kv_head) * layout_.value_bytes();
+    for (int64_t i = 0; i * kKvBlockTokens < tokens; ++i) {
+      group->keys[i] = blocks[first + i] + keys;
+      group->values[i] = blocks[first + i] + values;
+    }
+  }
+
+  // Runs the chunk kernel over the band's queries that attend to the chunk, in groups of nearly
+  // equal size. target(q, row, head) says where the partial of the group's query q goes; done(row,
+  // head, partial) is called after it is there.
+  template <typename Target, typename Done>
+  void for_groups(const Band& band, int64_t kv_head, int64_t chunk, Target target,
+                  Done done) const {
+    std::array<int64_t, kBandRows> active;
+    int64_t active_rows = 0;
+    int most = 0;
+    for (int64_t row = band.first_row; row < band.first_row + band.rows; ++row) {
+      const int tokens = tokens_in(band, row, chunk);
+      if (tokens > 0) active[static_cast<size_t>(active_rows++)] = row;
+      most = std::max(most, tokens);
+    }
+    ChunkGroup group;
+    group.head_dim = layout_.head_dim;
+    group.scale = scale_;
+    set_blocks(band, kv_head, chunk, most, &group);
+    const auto kernel =
+        kernels_.chunk[static_cast<int>(layout_.key_type)][static_cast<int>(layout_.value_type)];
+    const int64_t queries = active_rows * group_heads_;
+    const int64_t groups = (queries + kernels_.max_queries - 1) / kernels_.max_queries;
+    std::array<std::pair<int64_t, int64_t>, kMaxGroupQueries> ids;  // row, head
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t begin = queries * g / groups, end = queries * (g + 1) / groups;
+      group.count = static_cast<int>(end - begin);
+      for (int q = 0; q < group.count; ++q) {
+        const int64_t row = active[static_cast<size_t>((begin + q) / group_heads_)];
+        const int64_t head = kv_head * group_heads_ + (begin + q) % group_heads_;
+        ids[static_cast<size_t>(q)] = {row, head};
+        group.queries[q] = rows_[static_cast<size_t>(row)].query + head * layout_.head_dim;
+        group.tokens[q] = tokens_in(band, row, chunk);
+        group.partials[q] = target(q, row, head);
+      }
+      kernel(group);
+      for (int q = 0; q < group.count; ++q) {
+        done(ids[static_cast<size_t>(q)].first, ids[static_cast<size_t>(q)].second,
+             group.partials[q]);
+      }
+    }
+  }
+
+  ThreadPool& pool_;
+  const AttentionKernels& kernels_;
+  const KvLayout& layout_;
+  const int64_t layer_, heads_, group_heads_;
+  const float scale_;
+  const std::span<const AttentionRow> rows_;
+  const int64_t partial_floats_;
+  std::span<Band> bands_;
+  bool split_chunks_ = false;
+  int64_t task_count_ = 0;
+  int64_t partials_count_ = 0;
+  int64_t scratch_floats_ = 0;
+  float* scratch_ = nullptr;   // [threads, scratch_floats_]
+  float* partials_ = nullptr;  // [partials_count_, partial_floats_] where split
+};
+
+}  // namespace
+
+void attention(const ComputeContext& context, const KvLayout& layout, int64_t layer, int64_t heads,
+               float scale, std::span<const AttentionRow> rows, AttentionWorkspace& workspace) {
+  ORTHRUS_CHECK(layout.kv_heads > 0 && heads % layout.kv_heads == 0);
+  ORTHRUS_CHECK(layout.head_dim > 0 && layout.head_dim % 16 == 0);
+  if (rows.empty()) return;
+  AttentionCall(context, layout, layer, heads, scale, rows).run(workspace);
+}
+
+}  // namespace orthrus

@@ -1,0 +1,254 @@
+#pragma once
+
+#include <limits>
+
+#include "kernels/attention_kernel.h"
+#include "kernels/vec_math.h"
+
+namespace orthrus {
+
+/// The attention kernels over a vector type. A score is one chain over head_dim, an output one
+/// chain over the tokens, whatever shares the register tile: so a query's partial does not depend
+/// on its group.
+template <typename V>
+struct AttentionImpl {
+  static_assert(V::kMaxQueries <= kMaxGroupQueries);
+  static constexpr int kPanels = static_cast<int>(kKvBlockTokens / 16);  // key panels in a block
+
+  /// Vectors beside each query in a register tile: the largest power of two that fits.
+  static constexpr int tile_width(int queries, int most) {
+    int width = 1;
+    while (2 * width <= most && 2 * width * queries <= V::kAccumulators) width *= 2;
+    return width;
+  }
+
+  /// Two rows of a key panel: dimensions d and d + 1 of its 16 tokens.
+  template <KvType kType>
+  static void load_keys(const std::byte* p, V* even, V* odd) {
+    if constexpr (kType == KvType::kBF16) {
+      V::load_bf16_pairs(p, even, odd);
+    } else {
+      const float* lanes = reinterpret_cast<const float*>(p);
+      *even = V::load(lanes);
+      *odd = V::load(lanes + 16);
+    }
+  }
+  template <KvType kType>
+  static V load_values(const std::byte* p) {
+    if constexpr (kType == KvType::kBF16) {
+      return V::load_bf16(p);
+    } else {
+      return V::load(reinterpret_cast<const float*>(p));
+    }
+  }
+
+  using Scores = float[kMaxGroupQueries][kChunkTokens];
+
+  /// Scores of kQueries queries for kWidth key panels from `panel` on (panels of the chunk).
+  template <KvType kType, int kQueries, int kWidth>
+  static void score_tile(const ChunkGroup& group, int panel, Scores& scores) {
+    const int64_t panel_bytes =
+        16 * group.head_dim * static_cast<int64_t>(KvLayout::type_bytes(kType));
+    const int64_t pair_bytes = 32 * static_cast<int64_t>(KvLayout::type_bytes(kType));
+    const std::byte* keys = group.keys[panel / kPanels] + panel % kPanels * panel_bytes;
+    V sum[kQueries][kWidth];
+#pragma GCC unroll 8
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+      for (int w = 0; w < kWidth; ++w) sum[q][w] = V::zero();
+    }
+    for (int64_t d = 0; d < group.head_dim; d += 2, keys += pair_bytes) {
+      V even[kWidth], odd[kWidth];
+#pragma GCC unroll 8
+      for (int w = 0; w < kWidth; ++w) {
+        load_keys<kType>(keys + w * panel_bytes, &even[w], &odd[w]);
+      }
+#pragma GCC unroll 8
+      for (int q = 0; q < kQueries; ++q) {
+        const V x = V::broadcast(group.queries[q][d]);
+#pragma GCC unroll 8
+        for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(even[w], x, sum[q][w]);
+      }
+#pragma GCC unroll 8
+      for (int q = 0; q < kQueries; ++q) {
+        const V x = V::broadcast(group.queries[q][d + 1]);
+#pragma GCC unroll 8
+        for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(odd[w], x, sum[q][w]);
+      }
+    }
+#pragma GCC unroll 8
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+      for (int w = 0; w < kWidth; ++w) {
+        (sum[q][w] * V::broadcast(group.scale)).store(scores[q] + 16 * (panel + w));
+      }
+    }
+  }
+
+  /// scores [tokens] become exponentials; the partial gets their largest and their sum. Lanes
+  /// beyond the tokens hold anything before and zero after.
+  static void softmax(int tokens, float* scores, float* partial) {
+    const V lowest = V::broadcast(-std::numeric_limits<float>::infinity());
+    V best = lowest;
+    for (int i = 0; i < tokens; i += 16) {
+      const V masked = V::select_first(tokens - i, V::load(scores + i), lowest);
+      masked.store(scores + i);
+      best = max(masked, best);
+    }
+    const V largest = V::broadcast(lane_max(best));
+    V sum = V::zero();
+    for (int i = 0; i < tokens; i += 16) {
+      const V e = vec_exp(V::load(scores + i) - largest);
+      e.store(scores + i);
+      sum = sum + V::select_first(tokens - i, e, V::zero());
+    }
+    partial[0] = lane_max(best);
+    partial[1] = lane_sum(sum);
+  }
+
+  /// Adds tokens [begin, end) of the chunk, weighted, to dimensions [d, d + 16 kWidth) of kQueries
+  /// queries from `first` on.
+  template <KvType kType, int kQueries, int kWidth>
+  static void value_tile(const ChunkGroup& group, int first, int64_t d, int begin, int end,
+                         const Scores& weights) {
+    constexpr int64_t kBytes = static_cast<int64_t>(KvLayout::type_bytes(kType));
+    V sum[kQueries][kWidth];
+#pragma GCC unroll 8
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+      for (int w = 0; w < kWidth; ++w) {
+        sum[q][w] = V::load(group.partials[first + q] + kPartialHeader + d + 16 * w);
+      }
+    }
+    while (begin < end) {
+      const int block = begin / static_cast<int>(kKvBlockTokens);
+      const int block_begin = block * static_cast<int>(kKvBlockTokens);
+      const int block_end = block_begin + static_cast<int>(kKvBlockTokens);
+      const int stop = end < block_end ? end : block_end;
+      const std::byte* row =
+          group.values[block] + ((begin - block_begin) * group.head_dim + d) * kBytes;
+      for (; begin < stop; ++begin, row += group.head_dim * kBytes) {
+        V value[kWidth];
+#pragma GCC unroll 8
+        for (int w = 0; w < kWidth; ++w) value[w] = load_values<kType>(row + 16 * w * kBytes);
+#pragma GCC unroll 8
+        for (int q = 0; q < kQueries; ++q) {
+          const V weight = V::broadcast(weights[first + q][begin]);
+#pragma GCC unroll 8
+          for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(value[w], weight, sum[q][w]);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 8
+      for (int w = 0; w < kWidth; ++w) {
+        sum[q][w].store(group.partials[first + q] + kPartialHeader + d + 16 * w);
+      }
+    }
+  }
+
+  /// Tokens [begin, end) for kQueries queries from `first` on, all dimensions.
+  template <KvType kType, int kQueries>
+  static void add_values(const ChunkGroup& group, int first, int begin, int end,
+                         const Scores& weights) {
+    constexpr int kWidth = tile_width(kQueries, 8);
+    int64_t d = 0;
+    for (; d + 16 * kWidth <= group.head_dim; d += 16 * kWidth) {
+      value_tile<kType, kQueries, kWidth>(group, first, d, begin, end, weights);
+    }
+    for (; d < group.head_dim; d += 16) {
+      value_tile<kType, kQueries, 1>(group, first, d, begin, end, weights);
+    }
+  }
+
+  template <KvType kKeys, KvType kValues, int kQueries>
+  static void chunk_of(const ChunkGroup& group) {
+    alignas(64) Scores scores;
+    int shared = group.tokens[0], most = group.tokens[0];
+    for (int q = 1; q < kQueries; ++q) {
+      shared = group.tokens[q] < shared ? group.tokens[q] : shared;
+      most = group.tokens[q] > most ? group.tokens[q] : most;
+    }
+    constexpr int kWidth = tile_width(kQueries, kPanels);
+    for (int panel = 0; panel * 16 < most; panel += kWidth) {
+      score_tile<kKeys, kQueries, kWidth>(group, panel, scores);
+    }
+    for (int q = 0; q < kQueries; ++q) {
+      clear(group.partials[q], group.head_dim);
+      softmax(group.tokens[q], scores[q], group.partials[q]);
+    }
+    add_values<kValues, kQueries>(group, 0, 0, shared, scores);
+    // Values that only some queries see: never load what a query must not see, 0 * NaN is NaN.
+    for (int q = 0; q < kQueries; ++q) {
+      if (group.tokens[q] > shared) {
+        add_values<kValues, 1>(group, q, shared, group.tokens[q], scores);
+      }
+    }
+  }
+
+  template <KvType kKeys, KvType kValues>
+  static void chunk(const ChunkGroup& group) {
+    switch (group.count) {
+      case 1:
+        return chunk_of<kKeys, kValues, 1>(group);
+      case 2:
+        return chunk_of<kKeys, kValues, 2>(group);
+      case 3:
+        return chunk_of<kKeys, kValues, 3>(group);
+      default:
+        break;
+    }
+    if constexpr (V::kMaxQueries > 3) {
+      switch (group.count) {
+        case 4:
+          return chunk_of<kKeys, kValues, 4>(group);
+        case 5:
+          return chunk_of<kKeys, kValues, 5>(group);
+        case 6:
+          return chunk_of<kKeys, kValues, 6>(group);
+        default:
+          break;
+      }
+    }
+  }
+
+  static void clear(float* state, int64_t head_dim) {
+    state[0] = -std::numeric_limits<float>::infinity();
+    state[1] = 0.0f;
+    for (int64_t d = 0; d < head_dim; d += 16) V::zero().store(state + kPartialHeader + d);
+  }
+
+  static void merge(float* state, const float* partial, int64_t head_dim) {
+    const float largest = partial[0] > state[0] ? partial[0] : state[0];
+    const V old_factor = vec_exp(V::broadcast(state[0] - largest));
+    const V new_factor = vec_exp(V::broadcast(partial[0] - largest));
+    float old_lanes[16], new_lanes[16];
+    old_factor.store(old_lanes);
+    new_factor.store(new_lanes);
+    state[0] = largest;
+    state[1] = state[1] * old_lanes[0] + partial[1] * new_lanes[0];
+    for (int64_t d = kPartialHeader; d < kPartialHeader + head_dim; d += 16) {
+      const V kept = V::load(state + d) * old_factor;
+      mul_add(V::load(partial + d), new_factor, kept).store(state + d);
+    }
+  }
+
+  static void finish(const float* state, int64_t head_dim, float* out) {
+    const V sum = V::broadcast(state[1]);
+    for (int64_t d = 0; d < head_dim; d += 16) {
+      (V::load(state + kPartialHeader + d) / sum).store(out + d);
+    }
+  }
+
+  static constexpr AttentionKernels table() {
+    constexpr KvType kBF16 = KvType::kBF16, kF32 = KvType::kF32;
+    return {V::kMaxQueries,
+            {{chunk<kBF16, kBF16>, chunk<kBF16, kF32>}, {chunk<kF32, kBF16>, chunk<kF32, kF32>}},
+            clear,
+            merge,
+            finish};
+  }
+};
+
+}  // namespace orthrus

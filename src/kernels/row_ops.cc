@@ -1,0 +1,19 @@
+#include "kernels/row_ops_impl.h"
+#include "kernels/vec_math_portable.h"
+
+namespace orthrus {
+namespace {
+
+constexpr RowOps kRowOpsPortable = RowOpsImpl<VecPortable>::table();
+
+}  // namespace
+
+const RowOps& row_ops(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512) return kRowOpsAvx512;
+  if (isa == Isa::kAvx2) return kRowOpsAvx2;
+#endif
+  return kRowOpsPortable;
+}
+
+}  // namespace orthrus
