@@ -1,0 +1,270 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "formats/printable.h"
+#include "text/bpe.h"
+#include "text/pretokenizer.h"
+#include "text/tokenizer_added.h"
+#include "text/tokenizer_normalizer.h"
+#include "text/tokenizer_spec.h"
+#include "text/tokenizer_vocabulary.h"
+#include "text/utf8.h"
+
+namespace orthrus {
+namespace {
+
+/// Ids that no token may have: a file cannot ask for a table much larger than itself.
+constexpr size_t kMaxIdGap = 65536;
+
+Vocabulary build_vocabulary(const TokenizerSpec& spec) {
+  size_t bytes = 0;
+  int32_t last = -1;
+  for (const auto& [spelling, id] : spec.vocabulary) {
+    bytes += spelling.size();
+    last = std::max(last, id);
+  }
+  for (const AddedToken& token : spec.added) {
+    bytes += token.content.size();
+    last = std::max(last, token.id);
+  }
+  size_t ids = static_cast<size_t>(last) + 1;
+  size_t entries = spec.vocabulary.size() + spec.added.size();
+  if (ids > entries + kMaxIdGap) {
+    fail("{}: token id {} is too large for {} tokens", spec.where, last, entries);
+  }
+  Vocabulary vocabulary(ids, bytes);
+  for (const auto& [spelling, id] : spec.vocabulary) {
+    if (!vocabulary.add_spelled(spelling, id)) {
+      fail("{}: token id {} comes twice, the second time for \"{}\"", spec.where, id,
+           printable(spelling));
+    }
+  }
+  return vocabulary;
+}
+
+/// Also checks them against the model's tokens: where both have the text the ids must agree.
+void add_added_tokens(const TokenizerSpec& spec, Vocabulary& vocabulary) {
+  for (const AddedToken& token : spec.added) {
+    std::string bytes;
+    int32_t model_id =
+        append_spelled_bytes(bytes, token.content) ? vocabulary.find(bytes) : int32_t{-1};
+    if (model_id >= 0 && model_id != token.id) {
+      fail("{}: added token \"{}\" has id {}, but {} in the vocabulary", spec.where,
+           printable(token.content), token.id, model_id);
+    }
+    vocabulary.add_literal(token.content, token.id, token.special);
+  }
+}
+
+/// Looks the sides of the merges up; needs only the model's tokens.
+Bpe build_bpe(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
+  Bpe bpe;
+  std::array<int32_t, 256> byte_ids;
+  for (size_t byte = 0; byte < 256; ++byte) {
+    char text = static_cast<char>(byte);
+    byte_ids[byte] = vocabulary.find({&text, 1});
+  }
+  bpe.set_byte_ids(byte_ids);
+  bpe.reserve(spec.merges.size());
+  std::string bytes;
+  for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
+    const auto& [left, right] = spec.merges[rank];
+    bytes.clear();
+    bool spelled = append_spelled_bytes(bytes, left);
+    size_t middle = bytes.size();
+    spelled = spelled && append_spelled_bytes(bytes, right);
+    std::string_view both = bytes;
+    int32_t left_id = spelled ? vocabulary.find(both.substr(0, middle)) : -1;
+    int32_t right_id = spelled ? vocabulary.find(both.substr(middle)) : -1;
+    int32_t result = spelled ? vocabulary.find(both) : -1;
+    if (left_id < 0 || right_id < 0 || result < 0) {
+      fail("{}: merge {} (\"{}\" and \"{}\") is not made of tokens of the vocabulary", spec.where,
+           rank, printable(left), printable(right));
+    }
+    bpe.add_merge(left_id, right_id, result);
+  }
+  return bpe;
+}
+
+}  // namespace
+
+std::pair<std::string_view, std::string_view> split_merge(std::string_view merge, size_t rank,
+                                                          const std::string& where) {
+  size_t space = merge.find(' ');
+  if (space == std::string_view::npos || merge.find(' ', space + 1) != std::string_view::npos) {
+    fail("{}: merge {} \"{}\" is not two tokens with a space between", where, rank,
+         printable(merge));
+  }
+  return {merge.substr(0, space), merge.substr(space + 1)};
+}
+
+struct Tokenizer::Impl {
+  /// What one call of encode works on.
+  struct Work {
+    RegexBudget budget;
+    Bpe::Scratch scratch;
+    std::vector<int32_t> ids;
+  };
+
+  explicit Impl(TokenizerSpec& spec)
+      : vocabulary(build_vocabulary(spec)),
+        bpe(build_bpe(spec, vocabulary)),
+        pretokenizer(std::move(spec.split)),
+        nfc(spec.nfc),
+        ignore_merges(spec.ignore_merges) {
+    add_added_tokens(spec, vocabulary);
+    for (const AddedToken& token : spec.added) {
+      std::string content = token.content;
+      if (content.empty()) continue;  // stands for nothing in a text
+      if (token.normalized && nfc && !is_plainly_nfc(content)) content = normalize_nfc(content);
+      AddedToken stored = token;
+      stored.content = content;
+      (token.normalized ? added_normalized : added).add(stored, spec.where);
+    }
+    if (!spec.unknown_token.empty()) {
+      int32_t id = vocabulary.find_any(spec.unknown_token);
+      if (id < 0) {
+        fail("{}: model.unk_token \"{}\" is not in the vocabulary", spec.where,
+             printable(spec.unknown_token));
+      }
+      bpe.set_unknown(id, spec.fuse_unknown);
+    }
+  }
+
+  /// Text without an added token of the first kind.
+  void encode_text(std::string_view text, Work& work) const {
+    size_t begin = 0;  // of the valid run that is open
+    for (size_t position = 0; position < text.size();) {
+      Utf8Char character = utf8_at(text, position);
+      if (character.kind != Utf8Char::Kind::kValid) {
+        encode_valid(text.substr(begin, position - begin), work);
+        for (size_t i = 0; i < character.length; ++i) {
+          bpe.encode(text.substr(position + i, 1), work.scratch, work.ids);
+        }
+        begin = position + character.length;
+      }
+      position += character.length;
+    }
+    encode_valid(text.substr(begin), work);
+  }
+
+  void encode_valid(std::string_view text, Work& work) const {
+    std::string normalized;
+    if (nfc && !is_plainly_nfc(text)) {
+      normalized = normalize_nfc(text);
+      text = normalized;
+    }
+    for (const auto& section : added_normalized.split(text)) {
+      if (section.id >= 0) {
+        work.ids.push_back(section.id);
+        continue;
+      }
+      for (std::string_view piece : pretokenizer.split(section.text, work.budget)) {
+        encode_piece(piece, work);
+      }
+    }
+  }
+
+  void encode_piece(std::string_view piece, Work& work) const {
+    int32_t whole = ignore_merges ? vocabulary.find(piece) : -1;
+    if (whole >= 0) {
+      work.ids.push_back(whole);
+    } else {
+      bpe.encode(piece, work.scratch, work.ids);
+    }
+  }
+
+  Vocabulary vocabulary;
+  Bpe bpe;
+  Pretokenizer pretokenizer;
+  bool nfc = false;
+  bool ignore_merges = false;
+  AddedTokenMatcher added;
+  AddedTokenMatcher added_normalized;  // looked for in what is left, normalised
+};
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Tokenizer Tokenizer::from_json(std::string_view json) {
+  TokenizerSpec spec;
+  spec.where = "tokenizer.json";
+  read_tokenizer_json(json, spec);
+  return Tokenizer(std::make_unique<Impl>(spec));
+}
+
+Tokenizer Tokenizer::from_gguf(const GgufMetadata& metadata) {
+  TokenizerSpec spec;
+  spec.where = "tokenizer of the GGUF file";
+  read_tokenizer_gguf(metadata, spec);
+  return Tokenizer(std::make_unique<Impl>(spec));
+}
+
+Tokenizer Tokenizer::load(const std::string& path) {
+  TokenizerSpec spec;
+  spec.where = path;
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) spec.where += "/tokenizer.json";
+  MappedFile file(spec.where);
+  std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  if (bytes.starts_with("GGUF")) {
+    GgufFile gguf(path);
+    read_tokenizer_gguf(gguf.metadata(), spec);
+    return Tokenizer(std::make_unique<Impl>(spec));
+  }
+  read_tokenizer_json(bytes, spec);
+  return Tokenizer(std::make_unique<Impl>(spec));
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  // NFC makes a text at most three times as long (UAX 15), and a piece must stay below 2^31 bytes.
+  constexpr size_t kMaxTextBytes = INT32_MAX / 3;
+  if (text.size() > kMaxTextBytes) {
+    fail("a text of {} bytes is too long to be tokenized, expected at most {}", text.size(),
+         kMaxTextBytes);
+  }
+  Impl::Work work{RegexBudget(text.size()), {}, {}};
+  for (const auto& section : impl_->added.split(text)) {
+    if (section.id >= 0) {
+      work.ids.push_back(section.id);
+    } else {
+      impl_->encode_text(section.text, work);
+    }
+  }
+  return std::move(work.ids);
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
+  std::string out;
+  for (int32_t id : ids) {
+    std::string_view bytes = token_bytes(id);
+    if (!skip_special || !is_special(id)) out += bytes;
+  }
+  return out;
+}
+
+bool Tokenizer::has_token(int32_t id) const { return impl_->vocabulary.has(id); }
+
+std::string_view Tokenizer::token_bytes(int32_t id) const {
+  if (!has_token(id)) {
+    fail("token id {} is not in the vocabulary of {} ids", id, impl_->vocabulary.size());
+  }
+  return impl_->vocabulary.bytes(id);
+}
+
+bool Tokenizer::is_special(int32_t id) const { return impl_->vocabulary.is_special(id); }
+
+int32_t Tokenizer::token_id(std::string_view token) const {
+  return impl_->vocabulary.find_any(token);
+}
+
+int32_t Tokenizer::vocab_size() const { return static_cast<int32_t>(impl_->vocabulary.size()); }
+
+}  // namespace orthrus
