@@ -1,0 +1,399 @@
+#include "kernels/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/dtype.h"
+#include "orthrus/error.h"
+
+namespace orthrus {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<Isa> supported_isas() {
+  std::vector<Isa> isas;
+  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (isa_supported(isa)) isas.push_back(isa);
+  }
+  return isas;
+}
+
+float rounded(KvType type, float x) {
+  return type == KvType::kBF16 ? bf16_to_f32(f32_to_bf16(x)) : x;
+}
+
+/// Keys and values of a sequence, as floats (what was written) and in cache blocks. Everything that
+/// was not written is poison.
+class Sequence {
+ public:
+  Sequence(const KvLayout& layout, int64_t tokens, uint32_t seed) : layout_(layout) {
+    const int64_t count = (tokens + kKvBlockTokens - 1) / kKvBlockTokens;
+    const size_t words = layout.block_bytes() / 4;
+    for (int64_t i = 0; i < count; ++i) {
+      memory_.push_back(std::make_unique<uint32_t[]>(words));
+      std::fill_n(memory_.back().get(), words, 0x7fc17fc1u);  // NaN as float and as two bf16
+      blocks_.push_back(reinterpret_cast<std::byte*>(memory_.back().get()));
+    }
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    for (int64_t t = 0; t < tokens; ++t) {
+      std::vector<float> key(static_cast<size_t>(width())), value(key.size());
+      for (float& x : key) x = normal(random);
+      for (float& x : value) x = normal(random);
+      for (int64_t layer = 0; layer < layout.layers; ++layer) {
+        if (layer != 0) std::reverse(key.begin(), key.end());
+        write(t, layer, key.data(), value.data());
+      }
+      keys_.push_back(std::move(key));
+      values_.push_back(std::move(value));
+    }
+  }
+
+  int64_t width() const { return layout_.kv_heads * layout_.head_dim; }
+  void write(int64_t token, int64_t layer, const float* key, const float* value) {
+    write_kv(layout_, layer, blocks_[static_cast<size_t>(token / kKvBlockTokens)],
+             token % kKvBlockTokens, key, value);
+  }
+  /// Overwrites tokens [from, end of the last block) with `poison`.
+  void poison(int64_t from, float poison) {
+    std::vector<float> bad(static_cast<size_t>(width()), poison);
+    const int64_t end = static_cast<int64_t>(blocks_.size()) * kKvBlockTokens;
+    for (int64_t t = from; t < end; ++t) {
+      for (int64_t layer = 0; layer < layout_.layers; ++layer) {
+        write(t, layer, bad.data(), bad.data());
+      }
+    }
+  }
+  const std::vector<std::byte*>& blocks() const { return blocks_; }
+  double key(int64_t token, int64_t i) const {
+    return rounded(layout_.key_type, keys_[static_cast<size_t>(token)][static_cast<size_t>(i)]);
+  }
+  double value(int64_t token, int64_t i) const {
+    return rounded(layout_.value_type, values_[static_cast<size_t>(token)][static_cast<size_t>(i)]);
+  }
+
+ private:
+  KvLayout layout_;
+  std::vector<std::unique_ptr<uint32_t[]>> memory_;
+  std::vector<std::byte*> blocks_;
+  std::vector<std::vector<float>> keys_, values_;  // of the last layer written
+};
+
+struct Query {
+  const Sequence* sequence;
+  int64_t length;
+  const Sequence* own = nullptr;
+  int64_t own_length = 0;
+};
+
+/// Rows of queries over sequences; the numbers of row i depend on i alone.
+class Problem {
+ public:
+  Problem(const KvLayout& layout, int64_t heads, std::vector<Query> queries)
+      : layout_(layout), heads_(heads), queries_(std::move(queries)) {
+    for (size_t i = 0; i < queries_.size(); ++i) {
+      std::mt19937 random(static_cast<uint32_t>(1000 + i));
+      std::normal_distribution<float> normal;
+      std::vector<float> query(static_cast<size_t>(heads * layout.head_dim));
+      for (float& x : query) x = 2 * normal(random);
+      inputs_.push_back(std::move(query));
+    }
+  }
+
+  size_t size() const { return queries_.size(); }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(layout_.head_dim)); }
+
+  /// Outputs of the rows with these indices, in that order.
+  std::vector<std::vector<float>> run(const ComputeContext& context,
+                                      const std::vector<size_t>& order) {
+    std::vector<std::vector<float>> out(order.size());
+    std::vector<AttentionRow> rows;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Query& q = queries_[order[i]];
+      out[i].assign(inputs_[order[i]].size(), kNaN);
+      AttentionRow row{inputs_[order[i]].data(), out[i].data(), {}, q.length, {}, q.own_length};
+      if (q.sequence) row.blocks = q.sequence->blocks();
+      if (q.own) row.own_blocks = q.own->blocks();
+      rows.push_back(row);
+    }
+    attention(context, layout_, layout_.layers - 1, heads_, scale(), rows, workspace_);
+    return out;
+  }
+  std::vector<std::vector<float>> run(const ComputeContext& context) {
+    std::vector<size_t> order(size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    return run(context, order);
+  }
+
+  /// Compares row i with attention computed in double precision.
+  void check(size_t i, const std::vector<float>& out) const {
+    for (int64_t head = 0; head < heads_; ++head) check_head(i, head, out);
+  }
+
+ private:
+  void check_head(size_t i, int64_t head, const std::vector<float>& out) const {
+    const Query& q = queries_[i];
+    const int64_t dim = layout_.head_dim;
+    const int64_t base = head / (heads_ / layout_.kv_heads) * dim;
+    const float* query = inputs_[i].data() + head * dim;
+    // The rounding of a dot product is at most dim * 2^-24 * sum |x y|; it moves a weight by that
+    // relative amount (times two: the largest score moves too), and the sums over tokens add
+    // theirs.
+    std::vector<double> scores;
+    double score_error = 0;
+    auto add_scores = [&](const Sequence* s, int64_t length) {
+      for (int64_t t = 0; t < length; ++t) {
+        double dot = 0, size = 0;
+        for (int64_t d = 0; d < dim; ++d) {
+          const double product = query[d] * s->key(t, base + d);
+          dot += product;
+          size += std::fabs(product);
+        }
+        scores.push_back(dot * scale());
+        score_error = std::max(score_error, (static_cast<double>(dim) + 2) * size * scale());
+      }
+    };
+    add_scores(q.sequence, q.length);
+    add_scores(q.own, q.own_length);
+    const double largest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (double& s : scores) sum += s = std::exp(s - largest);
+    for (int64_t d = 0; d < dim; ++d) {
+      double expected = 0, size = 0;
+      for (size_t t = 0; t < scores.size(); ++t) {
+        const int64_t at = static_cast<int64_t>(t);
+        const double v =
+            at < q.length ? q.sequence->value(at, base + d) : q.own->value(at - q.length, base + d);
+        expected += scores[t] / sum * v;
+        size += scores[t] / sum * std::fabs(v);
+      }
+      const double tokens = static_cast<double>(scores.size());
+      const double tolerance = size * 0x1p-24 * (4 * score_error + 2 * tokens + 32);
+      ASSERT_NEAR(out[static_cast<size_t>(head * dim + d)], expected, tolerance)
+          << "row " << i << " head " << head << " dimension " << d << " length " << q.length << "+"
+          << q.own_length;
+    }
+  }
+
+  KvLayout layout_;
+  int64_t heads_;
+  std::vector<Query> queries_;
+  std::vector<std::vector<float>> inputs_;
+  AttentionWorkspace workspace_;
+};
+
+void expect_same(const std::vector<float>& a, const std::vector<float>& b, size_t row) {
+  ASSERT_EQ(a.size(), b.size());
+  ASSERT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << "row " << row;
+}
+
+const std::vector<int64_t> kLengths = {1,   2,   15,  16,  17,  31,  32,  63,  64,  65,  127, 128,
+                                       255, 256, 257, 300, 511, 512, 513, 700, 768, 769, 999, 1000};
+constexpr std::pair<KvType, KvType> kTypePairs[] = {{KvType::kBF16, KvType::kBF16},
+                                                    {KvType::kBF16, KvType::kF32},
+                                                    {KvType::kF32, KvType::kBF16},
+                                                    {KvType::kF32, KvType::kF32}};
+
+class AttentionTest : public testing::TestWithParam<Isa> {
+ protected:
+  ThreadPool pool_{2};
+  ComputeContext context_{GetParam(), pool_};
+};
+INSTANTIATE_TEST_SUITE_P(Isas, AttentionTest, testing::ValuesIn(supported_isas()),
+                         [](const auto& p) { return std::string(isa_name(p.param)); });
+
+TEST_P(AttentionTest, MatchesDoubleReferenceAtEveryBorderAndType) {
+  for (auto [key_type, value_type] : kTypePairs) {
+    for (int64_t head_dim : {16, 48, 64, 128}) {
+      KvLayout layout{1, 2, head_dim, key_type, value_type};
+      Sequence sequence(layout, 1000, 1);
+      std::vector<Query> queries;
+      for (int64_t length : kLengths) queries.push_back({&sequence, length});
+      Problem problem(layout, 4, queries);
+      auto out = problem.run(context_);
+      for (size_t i = 0; i < out.size(); ++i) problem.check(i, out[i]);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(AttentionTest, EveryHeadRatioAndAnInnerLayer) {
+  for (int64_t ratio : {1, 2, 3, 7}) {
+    KvLayout layout{2, 3, 64, KvType::kBF16, KvType::kBF16};
+    Sequence sequence(layout, 600, 2);
+    std::vector<Query> queries;
+    for (int64_t length = 590; length <= 600; ++length) queries.push_back({&sequence, length});
+    // Layer 1 holds the reversed keys that Sequence remembers last.
+    Problem problem(layout, 3 * ratio, queries);
+    auto out = problem.run(context_);
+    for (size_t i = 0; i < out.size(); ++i) problem.check(i, out[i]);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(AttentionTest, OwnBlockFollowsTheCachedTokens) {
+  KvLayout layout{1, 2, 64, KvType::kBF16, KvType::kBF16};
+  Sequence sequence(layout, 520, 3);
+  for (int64_t own_rows : {1, 8, 32, 65, 300}) {
+    Sequence own(layout, own_rows, 4);
+    std::vector<Query> queries;
+    for (int64_t length : {0, 1, 64, 255, 256, 257, 512, 520}) {
+      for (int64_t i = 0; i < std::min<int64_t>(own_rows, 5); ++i) {
+        queries.push_back({&sequence, length, &own, own_rows});
+      }
+    }
+    Problem problem(layout, 6, queries);
+    auto out = problem.run(context_);
+    for (size_t i = 0; i < out.size(); ++i) problem.check(i, out[i]);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Rows of two sequences and of diffusion blocks, causal runs and single rows mixed.
+std::vector<Query> mixed_queries(const Sequence& a, const Sequence& b, const Sequence& own) {
+  std::vector<Query> queries;
+  for (int64_t i = 0; i < 40; ++i) queries.push_back({&a, 230 + i});
+  for (int64_t i = 0; i < 9; ++i) queries.push_back({&a, 700, &own, 9});
+  for (int64_t i = 0; i < 5; ++i) queries.push_back({&b, 1 + i * 63});
+  for (int64_t i = 0; i < 3; ++i) queries.push_back({&b, 0, &own, 3 + 3 * i});
+  for (int64_t i = 0; i < 8; ++i) queries.push_back({&a, 993 + i});
+  return queries;
+}
+
+TEST_P(AttentionTest, RowsDoNotDependOnCompanyOrderOrThreads) {
+  for (auto [key_type, value_type] : kTypePairs) {
+    for (auto [head_dim, ratio] : {std::pair{64, 3}, {128, 2}, {48, 7}}) {
+      KvLayout layout{1, 2, head_dim, key_type, value_type};
+      Sequence a(layout, 1000, 5), b(layout, 400, 6), own(layout, 9, 7);
+      Problem problem(layout, 2 * ratio, mixed_queries(a, b, own));
+      std::vector<std::vector<float>> alone;
+      for (size_t i = 0; i < problem.size(); ++i) alone.push_back(problem.run(context_, {i})[0]);
+      std::mt19937 random(8);
+      for (int threads = 1; threads <= 4; ++threads) {
+        ThreadPool pool(threads);
+        ComputeContext context{GetParam(), pool};
+        std::vector<size_t> order(problem.size());
+        for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+        if (threads % 2 == 0) std::shuffle(order.begin(), order.end(), random);
+        auto out = problem.run(context, order);
+        for (size_t i = 0; i < order.size(); ++i) expect_same(out[i], alone[order[i]], order[i]);
+        // Every number of rows from one on, as passes have them.
+        for (size_t count : {size_t{2}, size_t{3}, size_t{7}, size_t{33}}) {
+          std::vector<size_t> part(order.begin(), order.begin() + static_cast<int64_t>(count));
+          out = problem.run(context, part);
+          for (size_t i = 0; i < count; ++i) expect_same(out[i], alone[part[i]], part[i]);
+        }
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+// So many rows that the results of chunks are merged at once instead of being kept.
+TEST_P(AttentionTest, ALongPrefillEqualsItsRowsAlone) {
+  KvLayout layout{1, 3, 64, KvType::kBF16, KvType::kBF16};
+  Sequence sequence(layout, 1400, 9);
+  std::vector<Query> queries;
+  for (int64_t i = 0; i < 512; ++i) queries.push_back({&sequence, 889 + i});
+  Problem problem(layout, 9, queries);
+  auto out = problem.run(context_);
+  for (size_t i = 0; i < queries.size(); i += 13) {
+    expect_same(out[i], problem.run(context_, {i})[0], i);
+    if (HasFatalFailure()) return;
+  }
+  problem.check(511, out[511]);
+}
+
+TEST_P(AttentionTest, NothingBeyondTheLengthIsUsed) {
+  for (auto [key_type, value_type] : kTypePairs) {
+    KvLayout layout{1, 2, 64, key_type, value_type};
+    for (int64_t length : kLengths) {
+      std::vector<std::vector<float>> results;
+      for (float poison : {0.0f, kNaN, std::numeric_limits<float>::infinity(),
+                           -std::numeric_limits<float>::infinity(), 3e38f}) {
+        Sequence sequence(layout, length, 10), own(layout, 5, 11);
+        sequence.poison(length, poison);
+        own.poison(5, poison);
+        Problem problem(layout, 4, {{&sequence, length}, {&sequence, length, &own, 5}});
+        auto out = problem.run(context_);
+        out[0].insert(out[0].end(), out[1].begin(), out[1].end());
+        for (float x : out[0]) ASSERT_TRUE(std::isfinite(x));
+        results.push_back(out[0]);
+      }
+      for (const auto& result : results) expect_same(result, results[0], 0);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(AttentionTest, NaNInAQueryIsSeenInItsRowAlone) {
+  KvLayout layout{1, 1, 64, KvType::kF32, KvType::kF32};
+  Sequence sequence(layout, 300, 12);
+  std::vector<float> bad(64, kNaN), good(64, 0.5f), bad_out(64), good_out(64);
+  AttentionRow rows[] = {{bad.data(), bad_out.data(), sequence.blocks(), 300, {}, 0},
+                         {good.data(), good_out.data(), sequence.blocks(), 300, {}, 0}};
+  AttentionWorkspace workspace;
+  attention(context_, layout, 0, 1, 0.125f, rows, workspace);
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_TRUE(std::isnan(bad_out[static_cast<size_t>(i)]));
+    EXPECT_TRUE(std::isfinite(good_out[static_cast<size_t>(i)]));
+  }
+}
+
+// One key far above all others: the output is its value, exactly, wherever it stands.
+TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
+  KvLayout layout{1, 1, 16, KvType::kF32, KvType::kF32};
+  for (int64_t winner : {0, 200, 256, 599}) {
+    Sequence sequence(layout, 600, 13);
+    std::vector<float> key(16, 1000.0f), value(16), query(16, 1.0f), out(16);
+    for (int i = 0; i < 16; ++i) value[static_cast<size_t>(i)] = static_cast<float>(i - 7);
+    sequence.write(winner, 0, key.data(), value.data());
+    AttentionRow row{query.data(), out.data(), sequence.blocks(), 600, {}, 0};
+    AttentionWorkspace workspace;
+    attention(context_, layout, 0, 1, 1.0f, {&row, 1}, workspace);
+    for (size_t i = 0; i < 16; ++i) EXPECT_EQ(out[i], value[i]);
+  }
+}
+
+TEST(WriteKv, PlacesAndRoundsEveryElement) {
+  KvLayout layout{2, 2, 32, KvType::kBF16, KvType::kF32};
+  std::vector<std::byte> block(layout.block_bytes());
+  std::vector<float> key(64), value(64);
+  for (size_t i = 0; i < 64; ++i) {
+    key[i] = 1.0f + static_cast<float>(i) * 0x1.4p-8f;
+    value[i] = 3.0f + static_cast<float>(i) * 0x1p-20f;
+  }
+  write_kv(layout, 1, block.data(), 37, key.data(), value.data());
+  const std::byte* layer = block.data() + layout.layer_bytes();
+  for (int64_t head = 0; head < 2; ++head) {
+    for (int64_t d = 0; d < 32; ++d) {
+      const auto* keys =
+          reinterpret_cast<const bf16_t*>(layer + static_cast<size_t>(head) * layout.key_bytes());
+      const auto* values = reinterpret_cast<const float*>(
+          layer + 2 * layout.key_bytes() + static_cast<size_t>(head) * layout.value_bytes());
+      // Panel 37 / 16, pair d / 2, lane 37 % 16.
+      EXPECT_EQ(keys[2 * 16 * 32 + (d / 2) * 32 + 5 * 2 + d % 2],
+                f32_to_bf16(key[static_cast<size_t>(head * 32 + d)]));
+      EXPECT_EQ(values[37 * 32 + d], value[static_cast<size_t>(head * 32 + d)]);
+    }
+  }
+}
+
+TEST(KvLayout, RefusesHeadSizesTheKernelsCannotServe) {
+  EXPECT_NO_THROW(check_kv_layout({1, 1, 80, KvType::kBF16, KvType::kBF16}));
+  EXPECT_THROW(check_kv_layout({1, 1, 72, KvType::kBF16, KvType::kBF16}), Error);
+  EXPECT_THROW(check_kv_layout({1, 1, 0, KvType::kBF16, KvType::kBF16}), Error);
+  EXPECT_THROW(check_kv_layout({0, 1, 64, KvType::kBF16, KvType::kBF16}), Error);
+}
+
+}  // namespace
+}  // namespace orthrus
