@@ -1,0 +1,123 @@
+#include "engine/machine_cache.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "engine/model_registry.h"
+#include "formats/json.h"
+
+namespace orthrus {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr double kProbeSeconds = 0.3;
+constexpr size_t kMaxCacheBytes = 1 << 20;
+/// Entries kept: enough for every machine that shares a home directory, and no ever-growing file.
+constexpr size_t kMaxEntries = 64;
+
+std::optional<double> rate(const json& entry, const char* name) {
+  const auto found = entry.find(name);
+  if (found == entry.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  if (!std::isfinite(value) || value <= 0) return std::nullopt;
+  return value;
+}
+
+bool is_entry_of(const json& entry, const std::string& cpu, const std::string& isa, int threads) {
+  return entry.is_object() && entry.value("cpu", json()) == cpu &&
+         entry.value("isa", json()) == isa && entry.value("threads", json()) == threads;
+}
+
+/// The entries of the file; empty where it is absent or malformed.
+json read_entries(const std::string& path) {
+  try {
+    const json file = read_json_file(path, kMaxCacheBytes);
+    if (file.is_object() && file.contains("machines") && file["machines"].is_array()) {
+      return file["machines"];
+    }
+  } catch (const Error&) {
+    // Measured anew: a broken cache costs a third of a second.
+  }
+  return json::array();
+}
+
+MachineRates rates_of(const MachineLimits& limits) {
+  return {1e9 * limits.read_gbps, 1e9 * limits.fma_gflops, 1e9 * limits.int8_gops};
+}
+
+/// "" where there is no home directory.
+std::string cache_path() {
+  try {
+    return (fs::path(cached_model_directory("")) / "machine.json").string();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
+
+std::optional<MachineLimits> read_machine_limits(const std::string& path, const std::string& cpu,
+                                                 const std::string& isa, int threads) {
+  for (const json& entry : read_entries(path)) {
+    if (!is_entry_of(entry, cpu, isa, threads)) continue;
+    const auto read = rate(entry, "read_gbps");
+    const auto fma = rate(entry, "fma_gflops");
+    const auto int8 = rate(entry, "int8_gops");
+    if (read && fma && int8) return MachineLimits{cpu, isa, threads, *read, *fma, *int8};
+  }
+  return std::nullopt;
+}
+
+bool write_machine_limits(const std::string& path, const MachineLimits& limits) {
+  json entries = json::array();
+  entries.push_back({{"cpu", limits.cpu},
+                     {"isa", limits.isa},
+                     {"threads", limits.threads},
+                     {"read_gbps", limits.read_gbps},
+                     {"fma_gflops", limits.fma_gflops},
+                     {"int8_gops", limits.int8_gops}});
+  for (json& entry : read_entries(path)) {
+    if (entries.size() == kMaxEntries) break;
+    if (!is_entry_of(entry, limits.cpu, limits.isa, limits.threads)) {
+      entries.push_back(std::move(entry));
+    }
+  }
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  const std::string part = fmt::format("{}.{}.part", path, ::getpid());
+  {
+    std::ofstream file(part);
+    file << json{{"machines", std::move(entries)}}.dump(2, ' ', false,
+                                                        json::error_handler_t::replace)
+         << '\n';
+    file.flush();
+    if (!file) {
+      fs::remove(part, error);
+      return false;
+    }
+  }
+  fs::rename(part, path, error);
+  return !error;
+}
+
+MachineRates machine_rates(const ComputeContext& context) {
+  const std::string path = cache_path();
+  const std::string isa(isa_name(context.isa));
+  if (!path.empty()) {
+    if (const auto known = read_machine_limits(path, cpu_name(), isa, context.pool.size())) {
+      return rates_of(*known);
+    }
+  }
+  const MachineLimits limits = measure_machine(context, kProbeSeconds);
+  if (!path.empty()) write_machine_limits(path, limits);
+  return rates_of(limits);
+}
+
+}  // namespace orthrus
