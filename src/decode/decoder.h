@@ -2,18 +2,21 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "cache/block_table.h"
 #include "decode/cost_model.h"
+#include "kernels/isa.h"
 #include "model/forward.h"
+#include "orthrus/error.h"
 #include "orthrus/options.h"
 
 namespace orthrus {
 
-/// Takes tokens as they are decided, in order. Returning false stops the generation after this token:
-/// it is the last one that counts.
+/// Takes tokens as they are decided, in order. Returning false stops the generation after this
+/// token: it is the last one that counts.
 class TokenSink {
  public:
   virtual ~TokenSink() = default;
@@ -28,38 +31,51 @@ class Drafter {
   virtual std::vector<int32_t> draft(std::span<const int32_t> tokens, int64_t count) = 0;
 };
 
-/// One generation as a state machine over passes: plan() says which span it wants to run next, consume()
-/// takes that span's logits. Prefill in chunks, then cycles of draft, verify, consensus, commit
-/// (paper, section 3; REFERENCE.md 1 in docs/architecture.md's words). Several decoders share passes
-/// in DecodeLoop. Knows token ids, never text.
+/// One generation as a state machine over passes: plan() says which span it wants to run next,
+/// consume() takes that span's logits. Prefill in chunks, then cycles of draft, verify, consensus,
+/// commit (paper, section 3; docs/architecture.md). Several decoders share passes in DecodeLoop.
+/// Knows token ids, never text. Not thread-safe. A warm cycle allocates nothing but KV blocks.
 class Decoder {
  public:
   struct Setup {
     const Model* model;
-    BlockTable* table;                 ///< its committed prefix must equal the prompt's first tokens
-    std::span<const int32_t> prompt;   ///< whole prompt, not empty
+    BlockTable* table;                ///< its committed prefix must equal the prompt's first tokens
+    std::span<const int32_t> prompt;  ///< whole prompt, not empty
     const GenerateOptions* options;
     std::span<const int32_t> eos_token_ids;
-    int64_t max_seq_len;               ///< prompt and answer together never exceed it
-    int64_t prefill_chunk;             ///< most prompt rows a pass
-    CostModel* cost;                   ///< for the automatic draft length
-    TokenSink* sink;
+    int64_t max_seq_len;    ///< prompt and answer together never exceed it
+    int64_t prefill_chunk;  ///< most prompt rows a pass
+    CostModel* cost;        ///< for the automatic draft length
+    TokenSink* sink;        ///< may be null
     Drafter* drafter = nullptr;
+    Isa isa = choose_isa();  ///< for the work on rows of logits
   };
+  /// Everything but `table`, `cost`, `sink` and `drafter` is copied or only used here.
+  /// Error(kUsage) for options out of range, Error(kInput) for a prompt longer than max_seq_len or
+  /// a token outside the vocabulary.
   explicit Decoder(const Setup& setup);
   ~Decoder();
+  Decoder(Decoder&&) noexcept;
+  Decoder& operator=(Decoder&&) noexcept;
 
   bool finished() const;
-  /// The next span, of at most `max_rows` rows; valid until consume(). `companions`: sequences that share the
-  /// pass, this one included (the automatic length spends rows where they pay).
+  /// Whether the next pass still belongs to the prompt.
+  bool in_prefill() const;
+  /// The next span, of at most `max_rows` >= 1 rows; valid until consume(). `companions`: sequences
+  /// that share the pass, this one included (the automatic length spends rows where they pay). With
+  /// fewer than block_size rows a block is cut short. Error(kInput) where the KV pool is exhausted.
   Span plan(int64_t max_rows, int64_t companions);
-  /// logits: [logits_end - logits_begin, vocab] of the planned span.
+  /// logits: [logits_end - logits_begin, vocab] of the planned span. Where the model's AR row is
+  /// not usable (NaN, +inf, everything banned) the generation ends with error().
   void consume(std::span<const float> logits);
   /// Ends the generation now with kCancelled.
   void cancel();
+  /// Why the generation could not go on, if so: a matter of this request alone.
+  const std::optional<Error>& error() const;
   /// Counters and token_ids; text, times and kv_bytes are filled in by the owners of those.
+  /// Throws error() where there is one.
   const GenerateResult& result() const;
-  /// Prompt and answer so far: what the table's committed prefix was computed from.
+  /// Prompt and answer so far. The table's committed prefix was computed from its first tokens.
   std::span<const int32_t> tokens() const;
 
  private:
@@ -67,8 +83,8 @@ class Decoder {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Runs decoders together until all are finished: each pass carries the next span of every unfinished one.
-/// Adds prefill and decode seconds to nothing but its own counters; stops early where `stop` asks.
+/// Runs decoders together until all are finished: each pass carries the next span of every
+/// unfinished one. Not thread-safe.
 class DecodeLoop {
  public:
   DecodeLoop(Forward& forward, CostModel& cost) : forward_(forward), cost_(cost) {}
@@ -76,13 +92,22 @@ class DecodeLoop {
     double prefill_seconds = 0;  ///< passes in which this decoder was in its prefill
     double decode_seconds = 0;
   };
-  /// One pass over all unfinished decoders; false where there was none left.
+  /// One pass over all unfinished decoders, choosing tokens included; false where there was none
+  /// left. times[i] belongs to decoders[i]. Blocks keep their full length if the Forward has room
+  /// for block_size rows a decoder.
   bool step(std::span<Decoder* const> decoders, std::span<Times> times);
 
  private:
+  void plan(std::span<Decoder* const> decoders, bool prefill);
+  struct Member {
+    size_t index;
+    bool prefill;
+  };
   Forward& forward_;
   CostModel& cost_;
+  int64_t rows_left_ = 0;
   std::vector<Span> spans_;
+  std::vector<Member> members_;
 };
 
 }  // namespace orthrus

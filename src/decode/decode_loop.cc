@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "decode/decoder.h"
+
+namespace orthrus {
+namespace {
+
+PassShape shape_of(std::span<const Span> spans) {
+  PassShape shape;
+  for (const Span& span : spans) {
+    const int64_t rows = static_cast<int64_t>(span.tokens.size());
+    (span.view == View::kAr ? shape.ar_rows : shape.diffusion_rows) += rows;
+    shape.logit_rows += span.logits_end - span.logits_begin;
+    shape.context_tokens += span.first_position;
+  }
+  return shape;
+}
+
+}  // namespace
+
+/// Plans the decoders that are (or are not) in their prefill. Sequences in decode share the rows
+/// evenly, a prompt takes all that the others leave.
+void DecodeLoop::plan(std::span<Decoder* const> decoders, bool prefill) {
+  const auto wanted = [&](const Decoder* d) {
+    return !d->finished() && d->in_prefill() == prefill;
+  };
+  int64_t waiting = std::count_if(decoders.begin(), decoders.end(), wanted);
+  const int64_t companions = waiting;
+  for (size_t i = 0; i < decoders.size() && rows_left_ > 0; ++i) {
+    if (!wanted(decoders[i])) continue;
+    const int64_t share = prefill ? rows_left_ - (waiting - 1) : rows_left_ / waiting;
+    spans_.push_back(decoders[i]->plan(std::max<int64_t>(share, 1), companions));
+    members_.push_back({i, prefill});
+    rows_left_ -= static_cast<int64_t>(spans_.back().tokens.size());
+    --waiting;
+  }
+}
+
+bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times) {
+  using Clock = std::chrono::steady_clock;
+  ORTHRUS_CHECK(times.size() >= decoders.size());
+  const Clock::time_point start = Clock::now();
+  spans_.clear();
+  members_.clear();
+  rows_left_ = forward_.max_rows();
+  plan(decoders, /*prefill=*/false);
+  plan(decoders, /*prefill=*/true);
+  if (spans_.empty()) return false;
+
+  std::span<const float> logits = forward_.run(spans_);
+  const int64_t vocab = forward_.model().config.vocab_size;
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    const int64_t rows = spans_[i].logits_end - spans_[i].logits_begin;
+    const size_t count = static_cast<size_t>(rows * vocab);
+    decoders[members_[i].index]->consume(logits.first(count));
+    logits = logits.subspan(count);
+  }
+
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  for (const Member& member : members_) {
+    Times& t = times[member.index];
+    (member.prefill ? t.prefill_seconds : t.decode_seconds) += seconds;
+  }
+  cost_.observe(shape_of(spans_), seconds);
+  return true;
+}
+
+}  // namespace orthrus

@@ -1,0 +1,343 @@
+#include "decode/decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "decode/consensus.h"
+#include "decode/draft_length.h"
+#include "decode/sampler.h"
+
+namespace orthrus {
+namespace {
+
+/// Tokens that prompt and answer may have together.
+int64_t token_limit(const Decoder::Setup& setup) {
+  const int64_t prompt = static_cast<int64_t>(setup.prompt.size());
+  const int64_t wanted = setup.options->max_new_tokens;
+  if (wanted < -1) fail_usage("max_new_tokens: expected -1 or more, found {}", wanted);
+  if (prompt > setup.max_seq_len) {
+    fail("prompt: expected at most {} tokens (max_seq_len), found {}", setup.max_seq_len, prompt);
+  }
+  const int64_t room = setup.max_seq_len - prompt;
+  return prompt + (wanted < 0 ? room : std::min(wanted, room));
+}
+
+/// Drafts a cycle makes at most; -1: automatic.
+int64_t draft_limit(const Decoder::Setup& setup) {
+  const GenerateOptions& options = *setup.options;
+  const int64_t full = setup.model->config.block_size - 1;
+  const bool can_draft = setup.drafter != nullptr || setup.model->has_diffusion();
+  if (options.draft_max < -1) {
+    fail_usage("draft_max: expected -1 (automatic) or more, found {}", options.draft_max);
+  }
+  if (!options.use_diffusion_mode || !can_draft || full < 1) return 0;
+  if (options.draft_max >= 0) return std::min(options.draft_max, full);
+  // The text of the other rules depends on the borders of the blocks, so it must not depend on
+  // time.
+  return options.consensus == Consensus::kExact ? -1 : full;
+}
+
+}  // namespace
+
+struct Decoder::Impl {
+  enum class Phase : uint8_t { kPrefill, kCycle, kDraft, kVerify, kFinished };
+
+  explicit Impl(const Setup& setup);
+
+  Span plan(int64_t max_rows, int64_t companions);
+  void consume(std::span<const float> logits);
+  void finish(FinishReason reason);
+  const GenerateResult& checked_result() const {
+    if (error) throw *error;
+    return result;
+  }
+  std::span<const int32_t> known() const { return history(count); }
+
+  std::span<const int32_t> history(int64_t position) const {
+    return std::span(tokens).first(static_cast<size_t>(position));
+  }
+  std::span<const float> row(std::span<const float> logits, int64_t i) const {
+    return logits.subspan(static_cast<size_t>(i * vocab), static_cast<size_t>(vocab));
+  }
+
+  Span plan_prefill(int64_t max_rows);
+  Span plan_cycle(int64_t max_rows, int64_t companions);
+  Span plan_draft();
+  Span plan_verify(int64_t max_rows);
+  int64_t choose_drafts(int64_t max_rows, int64_t companions);
+  void take_drafts_of_drafter();
+  void reserve_cache();
+
+  void consume_prefill(std::span<const float> logits);
+  void consume_draft(std::span<const float> logits);
+  void consume_verify(std::span<const float> logits);
+  /// Emits the token of an AR row where no draft is at hand.
+  void emit_chosen(std::span<const float> logits);
+  void emit(int32_t token);
+  void fail_here();
+
+  const int64_t vocab;
+  const int64_t prompt_size;
+  const int64_t limit;      // tokens of prompt and answer together
+  const int64_t draft_max;  // -1: automatic
+  const int64_t block_size;
+  const int64_t prefill_chunk;
+  const bool ignore_eos;
+  BlockTable& table;
+  CostModel* const cost;
+  TokenSink* const sink;
+  Drafter* const drafter;
+  const std::vector<int32_t> eos;
+  Sampler sampler;
+  ConsensusJudge judge;
+  std::optional<DraftLength> draft_length;
+
+  Phase phase = Phase::kPrefill;
+  std::vector<int32_t> tokens;  // [limit]: prompt, answer, then the drafts at hand
+  int64_t count;                // tokens decided
+  int64_t drafts = 0;           // drafts at hand, at tokens[count..]
+  int64_t planned = 0;          // rows of the planned span
+  std::vector<int32_t> block;   // anchor and masks of a diffusion span
+  GenerateResult result;
+  std::optional<Error> error;
+};
+
+Decoder::Impl::Impl(const Setup& setup)
+    : vocab(setup.model->config.vocab_size),
+      prompt_size(static_cast<int64_t>(setup.prompt.size())),
+      limit(token_limit(setup)),
+      draft_max(draft_limit(setup)),
+      block_size(std::max<int64_t>(setup.model->config.block_size, 1)),
+      prefill_chunk(std::max<int64_t>(setup.prefill_chunk, 1)),
+      ignore_eos(setup.options->ignore_eos),
+      table(*setup.table),
+      cost(setup.cost),
+      sink(setup.sink),
+      drafter(setup.drafter),
+      eos(setup.eos_token_ids.begin(), setup.eos_token_ids.end()),
+      sampler(setup.options->sampling, vocab, setup.isa),
+      judge(*setup.options, sampler, vocab, setup.isa),
+      tokens(static_cast<size_t>(limit)),
+      count(prompt_size) {
+  ORTHRUS_CHECK(prompt_size > 0 && table.length() <= prompt_size);
+  for (const int32_t token : setup.prompt) {
+    if (token < 0 || token >= vocab) {
+      fail("prompt: expected token ids below {}, found {}", vocab, token);
+    }
+  }
+  std::copy(setup.prompt.begin(), setup.prompt.end(), tokens.begin());
+  // The last token's row gives the first logits, so it always runs.
+  table.set_length(std::min(table.length(), prompt_size - 1));
+  result.prompt_tokens = prompt_size;
+  result.cached_tokens = table.length();
+  const size_t room = static_cast<size_t>(limit - prompt_size);
+  result.token_ids.reserve(room);
+  result.accepted_per_cycle.reserve(room);
+  if (draft_max != 0) {
+    if (drafter == nullptr) judge.reserve(draft_max < 0 ? block_size - 1 : draft_max);
+    block.assign(static_cast<size_t>(block_size), kMaskToken);
+  }
+  if (draft_max < 0) {
+    ORTHRUS_CHECK(cost != nullptr);
+    draft_length.emplace(*cost, block_size);
+  }
+  if (room == 0) finish(FinishReason::kLength);
+}
+
+/// Capacity follows the tokens decided, not the view: a generation takes the same KV blocks with
+/// and without drafts. Drafts at hand lie within the margin.
+void Decoder::Impl::reserve_cache() {
+  const int64_t margin = std::max(kKvBlockTokens, block_size);
+  table.reserve(std::min(limit, count + margin));
+}
+
+Span Decoder::Impl::plan(int64_t max_rows, int64_t companions) {
+  ORTHRUS_CHECK(phase != Phase::kFinished && max_rows >= 1);
+  reserve_cache();
+  Span span;
+  if (phase == Phase::kPrefill) {
+    span = plan_prefill(max_rows);
+  } else if (phase == Phase::kVerify) {
+    span = plan_verify(max_rows);
+  } else {
+    span = plan_cycle(max_rows, companions);
+  }
+  planned = static_cast<int64_t>(span.tokens.size());
+  return span;
+}
+
+Span Decoder::Impl::plan_prefill(int64_t max_rows) {
+  const int64_t begin = table.length();
+  const int64_t rows = std::min({prompt_size - begin, prefill_chunk, max_rows});
+  const bool last = begin + rows == prompt_size;
+  return {&table,
+          View::kAr,
+          history(begin + rows).last(static_cast<size_t>(rows)),
+          begin,
+          last ? rows - 1 : rows,
+          rows};
+}
+
+Span Decoder::Impl::plan_cycle(int64_t max_rows, int64_t companions) {
+  drafts = choose_drafts(max_rows, companions);
+  if (drafts > 0 && drafter != nullptr) take_drafts_of_drafter();
+  if (drafts > 0 && drafter == nullptr) {
+    phase = Phase::kDraft;
+    return plan_draft();
+  }
+  phase = Phase::kVerify;
+  return plan_verify(max_rows);
+}
+
+int64_t Decoder::Impl::choose_drafts(int64_t max_rows, int64_t companions) {
+  const int64_t room = limit - count;  // >= 1
+  if (draft_max >= 0) {
+    // As in the official loop the block may end with the limit; the bonus token then falls away.
+    return std::min({draft_max, room, max_rows - 1});
+  }
+  return draft_length->choose(
+      {.most = std::min(room, max_rows) - 1, .context = table.length(), .companions = companions});
+}
+
+void Decoder::Impl::take_drafts_of_drafter() {
+  const std::vector<int32_t> proposed = drafter->draft(known(), drafts);
+  drafts = std::min(drafts, static_cast<int64_t>(proposed.size()));
+  std::copy_n(proposed.begin(), drafts, tokens.begin() + count);
+  judge.keep_none();
+  result.drafted += drafts;
+}
+
+Span Decoder::Impl::plan_draft() {
+  block[0] = tokens[static_cast<size_t>(count - 1)];
+  return {&table,
+          View::kDiffusion,
+          std::span(block).first(static_cast<size_t>(drafts + 1)),
+          count - 1,
+          0,
+          drafts};
+}
+
+Span Decoder::Impl::plan_verify(int64_t max_rows) {
+  drafts = std::min(drafts, max_rows - 1);
+  const size_t rows = static_cast<size_t>(drafts + 1);
+  return {&table, View::kAr, history(count + drafts).last(rows), count - 1, 0, drafts + 1};
+}
+
+void Decoder::Impl::consume(std::span<const float> logits) {
+  switch (phase) {
+    case Phase::kPrefill:
+      return consume_prefill(logits);
+    case Phase::kDraft:
+      return consume_draft(logits);
+    case Phase::kVerify:
+      return consume_verify(logits);
+    case Phase::kCycle:
+    case Phase::kFinished:
+      return;  // cancelled in the meantime
+  }
+}
+
+void Decoder::Impl::consume_prefill(std::span<const float> logits) {
+  table.set_length(table.length() + planned);
+  if (table.length() < prompt_size) return;
+  ++result.forward_passes;  // one, whatever the chunks
+  phase = Phase::kCycle;
+  emit_chosen(row(logits, 0));
+}
+
+void Decoder::Impl::consume_draft(std::span<const float> logits) {
+  ++result.forward_passes;
+  phase = Phase::kVerify;
+  int64_t usable = 0;
+  for (; usable < drafts; ++usable) {
+    const auto token = judge.draft(row(logits, usable), history(count + usable));
+    if (!token) break;  // a row that is not finite ends the draft
+    tokens[static_cast<size_t>(count + usable)] = *token;
+  }
+  drafts = usable;
+  result.drafted += drafts;
+  judge.keep(logits, drafts);
+}
+
+void Decoder::Impl::consume_verify(std::span<const float> logits) {
+  ++result.forward_passes;
+  ++result.cycles;
+  const int64_t proposed = drafts;
+  const int64_t anchor = count - 1;
+  drafts = 0;
+  phase = Phase::kCycle;
+  int64_t accepted = 0;
+  bool refused = false;
+  while (accepted < proposed && !refused && phase == Phase::kCycle) {
+    const auto verdict =
+        judge.judge(accepted, tokens[static_cast<size_t>(count)], row(logits, accepted), known());
+    if (!verdict) {
+      fail_here();
+      break;
+    }
+    refused = !verdict->accepted;
+    accepted += verdict->accepted ? 1 : 0;
+    emit(verdict->token);
+  }
+  if (phase == Phase::kCycle && !refused) emit_chosen(row(logits, accepted));
+  table.set_length(anchor + 1 + accepted);
+  result.accepted += accepted;
+  result.accepted_per_cycle.push_back(accepted);
+  result.kl_mean = judge.kl_mean();
+  result.conflict_rate = judge.conflict_rate();
+  if (draft_length) draft_length->observe(proposed, accepted);
+}
+
+void Decoder::Impl::emit_chosen(std::span<const float> logits) {
+  const auto token = sampler.choose(logits, known(), NoiseStream::kToken);
+  if (token) return emit(*token);
+  fail_here();
+}
+
+void Decoder::Impl::emit(int32_t token) {
+  tokens[static_cast<size_t>(count++)] = token;
+  result.token_ids.push_back(token);
+  const bool wanted = sink == nullptr || sink->on_token(token);
+  const bool is_eos = !ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
+  if (phase == Phase::kFinished) return;  // the sink cancelled
+  if (is_eos || !wanted) {
+    finish(FinishReason::kStop);
+  } else if (count == limit) {
+    finish(FinishReason::kLength);
+  }
+}
+
+void Decoder::Impl::finish(FinishReason reason) {
+  phase = Phase::kFinished;
+  result.finish_reason = reason;
+}
+
+void Decoder::Impl::fail_here() {
+  error.emplace(
+      ErrorKind::kInput,
+      fmt::format("generation: no token can follow at position {}: expected finite logits "
+                  "and a token that is not banned, found NaN, infinity or neither",
+                  count));
+  phase = Phase::kFinished;
+}
+
+Decoder::Decoder(const Setup& setup) : impl_(std::make_unique<Impl>(setup)) {}
+Decoder::~Decoder() = default;
+Decoder::Decoder(Decoder&&) noexcept = default;
+Decoder& Decoder::operator=(Decoder&&) noexcept = default;
+
+bool Decoder::finished() const { return impl_->phase == Impl::Phase::kFinished; }
+bool Decoder::in_prefill() const { return impl_->phase == Impl::Phase::kPrefill; }
+Span Decoder::plan(int64_t max_rows, int64_t companions) {
+  return impl_->plan(max_rows, companions);
+}
+void Decoder::consume(std::span<const float> logits) { impl_->consume(logits); }
+void Decoder::cancel() {
+  if (!finished()) impl_->finish(FinishReason::kCancelled);
+}
+const std::optional<Error>& Decoder::error() const { return impl_->error; }
+const GenerateResult& Decoder::result() const { return impl_->checked_result(); }
+std::span<const int32_t> Decoder::tokens() const { return impl_->known(); }
+
+}  // namespace orthrus

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "decode/acceptance.h"
+#include "decode/cost_model.h"
+
+namespace orthrus {
+
+/// Chooses how many drafts a cycle of one request makes, 0 (plain AR) included: the number with the
+/// most expected tokens per second, E(k) / time(k), where E(k) = 1 + sum over i <= k of the
+/// probability that the first i drafts are accepted, and time(k) is that of a draft and a verify
+/// pass of k + 1 rows (one AR row for k = 0).
+///
+/// Never slower than AR: an account holds the time won or lost against plain AR. Plain steps earn a
+/// small allowance, cycles earn what they win, and a cycle runs only if the account could bear it
+/// failing.
+class DraftLength {
+ public:
+  DraftLength(CostModel& cost, int64_t block_size);
+
+  struct Situation {
+    int64_t most = 0;        ///< drafts that limits leave room for
+    int64_t context = 0;     ///< tokens in the cache
+    int64_t companions = 1;  ///< sequences that share the pass, this one included
+  };
+  /// Drafts of the next cycle, 0 to min(most, block_size - 1).
+  int64_t choose(const Situation& situation);
+  /// What came of the cycle that choose() was last asked for.
+  void observe(int64_t drafted, int64_t accepted);
+
+ private:
+  double seconds(int64_t drafts, const Situation& situation) const;
+  struct Best {
+    int64_t drafts;
+    double seconds;
+    double rate;  // tokens per second
+  };
+  Best best_drafts(const Situation& situation) const;
+  bool affordable(const Best& best, double ar_seconds);
+
+  CostModel& cost_;
+  int64_t block_size_;
+  AcceptanceProfile acceptance_;
+  double account_ = 0;  // seconds won against plain AR, allowance included
+  bool opened_ = false;
+  double probe_price_ = 1;  // times its possible loss that the account must hold for a probe
+  bool probing_ = false;    // the last choice was one that the estimate advises against
+  int64_t last_drafts_ = 0;
+  int64_t since_ar_ = 0;                        // cycles since the last plain step
+  double chosen_seconds_ = 0, ar_seconds_ = 0;  // of the last choice
+};
+
+}  // namespace orthrus

@@ -1,0 +1,299 @@
+#include "decode/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/counter_rng.h"
+#include "base/error.h"
+
+namespace orthrus {
+namespace {
+
+constexpr double kNegativeInfinity = -std::numeric_limits<double>::infinity();
+/// Smaller temperatures, which some clients send for 0, act as this one: logits / T stays finite.
+constexpr double kMinTemperature = 1e-6;
+
+void check_options(const SamplingOptions& o, int64_t vocab_size) {
+  const auto check = [](bool ok, const char* name, const char* expected, double found) {
+    if (!ok) fail_usage("sampling: {}: expected {}, found {}", name, expected, found);
+  };
+  check(o.temperature >= 0 && std::isfinite(o.temperature), "temperature", "0 or more",
+        o.temperature);
+  check(o.top_k >= 0, "top-k", "0 or more", static_cast<double>(o.top_k));
+  check(o.top_p > 0 && o.top_p <= 1, "top-p", "above 0, at most 1", o.top_p);
+  check(o.min_p >= 0 && o.min_p <= 1, "min-p", "0 to 1", o.min_p);
+  check(o.repeat_penalty > 0 && std::isfinite(o.repeat_penalty), "repeat-penalty", "above 0",
+        o.repeat_penalty);
+  check(o.repeat_last_n >= -1, "repeat-last-n", "-1 or more", static_cast<double>(o.repeat_last_n));
+  check(std::isfinite(o.presence_penalty), "presence-penalty", "a finite number",
+        o.presence_penalty);
+  check(std::isfinite(o.frequency_penalty), "frequency-penalty", "a finite number",
+        o.frequency_penalty);
+  for (const auto& [token, bias] : o.logit_bias) {
+    if (token < 0 || token >= vocab_size) {
+      fail_usage("sampling: logit-bias: expected a token id below {}, found {}", vocab_size, token);
+    }
+    check(std::isfinite(bias) || bias == kNegativeInfinity, "logit-bias",
+          "a finite number or -infinity", bias);
+  }
+}
+
+bool has_penalties(const SamplingOptions& o) {
+  return o.repeat_last_n != 0 &&
+         (o.repeat_penalty != 1 || o.presence_penalty != 0 || o.frequency_penalty != 0);
+}
+
+}  // namespace
+
+double Distribution::of(int32_t token) const {
+  const auto it = std::lower_bound(ids.begin(), ids.end(), token);
+  return it != ids.end() && *it == token ? probabilities[static_cast<size_t>(it - ids.begin())]
+                                         : 0.0;
+}
+
+Sampler::Sampler(const SamplingOptions& options, int64_t vocab_size, Isa isa)
+    : options_(options), vocab_size_(vocab_size), ops_(row_ops(isa)) {
+  check_options(options, vocab_size);
+  if (!greedy()) options_.temperature = std::max(options.temperature, kMinTemperature);
+  const size_t vocab = static_cast<size_t>(vocab_size);
+  if (has_penalties(options)) counts_.resize(vocab);
+  if (has_penalties(options) || !options.logit_bias.empty()) row_.resize(vocab);
+  if (!greedy()) {
+    weights_.resize(vocab);
+    candidates_.reserve(vocab);
+  }
+}
+
+NoiseKey Sampler::key(int64_t position, NoiseStream stream) const {
+  return {options_.seed, options_.choice, static_cast<uint32_t>(position), stream};
+}
+
+float Sampler::weight_scale() const { return static_cast<float>(1 / options_.temperature); }
+
+void Sampler::apply_bias() {
+  for (const auto& [token, bias] : options_.logit_bias) {
+    float& logit = row_[static_cast<size_t>(token)];
+    logit = static_cast<float>(logit + bias);
+  }
+}
+
+/// The three penalties of llama.cpp and Hugging Face over the window's distinct tokens.
+void Sampler::apply_penalties(std::span<const int32_t> history) {
+  const size_t n = static_cast<size_t>(options_.repeat_last_n);
+  const auto window = options_.repeat_last_n < 0 || n >= history.size() ? history : history.last(n);
+  for (const int32_t token : window) ++counts_[static_cast<size_t>(token)];
+  for (const int32_t token : window) {
+    int32_t& count = counts_[static_cast<size_t>(token)];
+    if (count == 0) continue;  // seen before in the window
+    float& logit = row_[static_cast<size_t>(token)];
+    double value = logit;
+    value = value > 0 ? value / options_.repeat_penalty : value * options_.repeat_penalty;
+    value -= count * options_.frequency_penalty + options_.presence_penalty;
+    logit = static_cast<float>(value);
+    count = 0;
+  }
+}
+
+std::optional<Sampler::Row> Sampler::prepare(std::span<const float> logits,
+                                             std::span<const int32_t> history) {
+  ORTHRUS_CHECK(static_cast<int64_t>(logits.size()) == vocab_size_);
+  const float* x = logits.data();
+  int64_t best = ops_.argmax(x, vocab_size_);
+  if (best < 0) return std::nullopt;  // also where a ban would hide the NaN
+  if (!row_.empty()) {
+    std::copy(logits.begin(), logits.end(), row_.begin());
+    apply_bias();
+    if (!counts_.empty()) apply_penalties(history);
+    x = row_.data();
+    best = ops_.argmax(x, vocab_size_);
+  }
+  if (best < 0 || std::isinf(x[best])) return std::nullopt;
+  return Row{x, static_cast<int32_t>(best)};
+}
+
+void Sampler::gather(const float* x, float threshold) {
+  candidates_.clear();
+  for (int64_t i = 0; i < vocab_size_; ++i) {
+    if (x[i] >= threshold) candidates_.push_back({x[i], static_cast<int32_t>(i)});
+  }
+}
+
+/// The k best, sorted. The threshold goes down in growing steps until k tokens lie above it, so
+/// that few are sorted.
+void Sampler::gather_top_k(const Row& row, int64_t k) {
+  const float best = row.x[row.best];
+  float depth = 4;
+  do {
+    const bool last = depth > 64;
+    gather(row.x, last ? std::numeric_limits<float>::lowest() : best - depth);
+    depth *= 2;
+    if (last) break;
+  } while (static_cast<int64_t>(candidates_.size()) < k);
+  const size_t kept = std::min(static_cast<size_t>(k), candidates_.size());
+  const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(kept);
+  std::nth_element(candidates_.begin(), end, candidates_.end(), before);
+  candidates_.erase(end, candidates_.end());
+  std::sort(candidates_.begin(), candidates_.end(), before);
+}
+
+/// Enough of the best tokens, sorted, to hold the mass top_p of all; cut by keep_top_p.
+void Sampler::gather_top_p(const Row& row) {
+  const float best = row.x[row.best];
+  const double total =
+      static_cast<double>(ops_.exp_sum(row.x, best, weight_scale(), vocab_size_, weights_.data()));
+  double mass = 0;
+  for (float floor = 0x1p-8f;; floor *= 0x1p-6f) {
+    const bool last = floor < 0x1p-60f;
+    candidates_.clear();
+    mass = 0;
+    for (int64_t i = 0; i < vocab_size_; ++i) {
+      if (weights_[static_cast<size_t>(i)] >= floor || (last && std::isfinite(row.x[i]))) {
+        candidates_.push_back({row.x[i], static_cast<int32_t>(i)});
+        mass += weights_[static_cast<size_t>(i)];
+      }
+    }
+    if (last || mass >= options_.top_p * total) break;
+  }
+  std::sort(candidates_.begin(), candidates_.end(), before);
+  for (size_t i = 0; i < candidates_.size(); ++i) weights_[i] = candidates_[i].logit;
+  keep_top_p(best, total);
+}
+
+/// Cuts the sorted candidates to the smallest prefix with top_p of `total`, the one reaching it
+/// included. weights_ holds their logits.
+void Sampler::keep_top_p(float best, double total) {
+  const int64_t n = static_cast<int64_t>(candidates_.size());
+  const float sum = ops_.exp_sum(weights_.data(), best, weight_scale(), n, weights_.data());
+  const double wanted = options_.top_p * (total > 0 ? total : static_cast<double>(sum));
+  double mass = 0;
+  size_t kept = 0;
+  while (kept < candidates_.size() && mass < wanted) mass += weights_[kept++];
+  candidates_.resize(std::max<size_t>(kept, 1));
+}
+
+bool Sampler::filter(const Row& row) {
+  const bool top_k = options_.top_k > 0 && options_.top_k < vocab_size_;
+  const bool top_p = options_.top_p < 1;
+  if (!top_k && !top_p && options_.min_p == 0) return false;
+  // p >= min_p * p_best, on the logits; the best token itself always passes.
+  const float best = row.x[row.best];
+  const float floor =
+      options_.min_p == 0
+          ? std::numeric_limits<float>::lowest()
+          : static_cast<float>(best + options_.temperature * log_double(options_.min_p));
+  if (top_k) {
+    gather_top_k(row, options_.top_k);
+    if (top_p) {
+      for (size_t i = 0; i < candidates_.size(); ++i) weights_[i] = candidates_[i].logit;
+      keep_top_p(best, 0);
+    }
+  } else if (top_p) {
+    gather_top_p(row);
+  } else {
+    gather(row.x, floor);
+    return true;
+  }
+  while (candidates_.back().logit < floor) candidates_.pop_back();
+  return true;
+}
+
+/// argmax over the whole row. Tokens whose noise cannot lift them to the best so far are skipped:
+/// by the noise's bound before the bits are made, by their leading ones before the logarithm is
+/// taken.
+int32_t Sampler::choose_of_all(const Row& row, const NoiseKey& noise) const {
+  const double t = options_.temperature;
+  int32_t best = row.best;
+  double best_value = row.x[best] / t + gumbel(noise_bits_of(noise, static_cast<uint32_t>(best)));
+  const auto reach = [&] { return (best_value - kGumbelMax) * t; };
+  double threshold = reach();
+  for (int64_t group = 0; group * 4 < vocab_size_; ++group) {
+    const int64_t begin = group * 4;
+    const int64_t end = std::min(begin + 4, vocab_size_);
+    const float top = *std::max_element(row.x + begin, row.x + end);
+    if (top < threshold) continue;
+    const auto bits = noise_bits(noise, static_cast<uint32_t>(group));
+    for (int64_t i = begin; i < end; ++i) {
+      const double scaled = row.x[i] / t;
+      const uint32_t word = bits[static_cast<size_t>(i - begin)];
+      if (scaled + gumbel_bound(word) < best_value) continue;
+      const double value = scaled + gumbel(word);
+      if (value > best_value || (value == best_value && i < best)) {
+        best = static_cast<int32_t>(i);
+        best_value = value;
+        threshold = reach();
+      }
+    }
+  }
+  return best;
+}
+
+std::optional<int32_t> Sampler::choose(std::span<const float> logits,
+                                       std::span<const int32_t> history, NoiseStream stream) {
+  const auto row = prepare(logits, history);
+  if (!row) return std::nullopt;
+  if (greedy()) return row->best;
+  const NoiseKey noise = key(static_cast<int64_t>(history.size()), stream);
+  if (!filter(*row)) return choose_of_all(*row, noise);
+  int32_t best = -1;
+  double best_value = kNegativeInfinity;
+  for (const auto& [logit, id] : candidates_) {
+    const double value =
+        logit / options_.temperature + gumbel(noise_bits_of(noise, static_cast<uint32_t>(id)));
+    if (best < 0 || value > best_value || (value == best_value && id < best)) {
+      best = id;
+      best_value = value;
+    }
+  }
+  return best;
+}
+
+bool Sampler::distribution(std::span<const float> logits, std::span<const int32_t> history,
+                           Distribution& out) {
+  const auto row = prepare(logits, history);
+  if (!row) return false;
+  out.ids.clear();
+  out.probabilities.clear();
+  if (greedy()) {
+    out.ids.push_back(row->best);
+    out.probabilities.push_back(1);
+    return true;
+  }
+  if (!filter(*row)) gather(row->x, std::numeric_limits<float>::lowest());
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+  for (size_t i = 0; i < candidates_.size(); ++i) weights_[i] = candidates_[i].logit;
+  ops_.exp_sum(weights_.data(), row->x[row->best], weight_scale(),
+               static_cast<int64_t>(candidates_.size()), weights_.data());
+  double total = 0;
+  for (size_t i = 0; i < candidates_.size(); ++i) total += weights_[i];
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    out.ids.push_back(candidates_[i].id);
+    out.probabilities.push_back(weights_[i] / total);
+  }
+  return true;
+}
+
+int32_t Sampler::draw(std::span<const int32_t> ids, std::span<const double> weights,
+                      int64_t position, NoiseStream stream) const {
+  const NoiseKey noise = key(position, stream);
+  int32_t best = -1;
+  double best_value = kNegativeInfinity;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (!(weights[i] >= std::numeric_limits<double>::min())) continue;  // 0, or too small to matter
+    const double value =
+        log_double(weights[i]) + gumbel(noise_bits_of(noise, static_cast<uint32_t>(ids[i])));
+    if (best < 0 || value > best_value) {
+      best = ids[i];
+      best_value = value;
+    }
+  }
+  ORTHRUS_CHECK(best >= 0);
+  return best;
+}
+
+double Sampler::acceptance_uniform(int64_t position) const {
+  return open_uniform(noise_bits_of(key(position, NoiseStream::kAcceptance), 0));
+}
+
+}  // namespace orthrus

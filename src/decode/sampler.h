@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "decode/noise.h"
+#include "kernels/row_ops.h"
+#include "orthrus/options.h"
+
+namespace orthrus {
+
+/// Tokens that may follow and their probabilities, by ascending id; probabilities sum to 1.
+struct Distribution {
+  std::vector<int32_t> ids;
+  std::vector<double> probabilities;
+
+  /// 0 for a token that is not among them.
+  double of(int32_t token) const;
+};
+
+/// The sampling chain of one request on one row of logits: logit bias, penalties, temperature,
+/// top-k, top-p, min-p, then argmax(logits / T + Gumbel noise). A pure function of (row, history,
+/// options, stream), so draft rows, verify rows and plain AR rows can be asked in any order. The
+/// position of the token being chosen is history.size(). Keeps scratch rows; not thread-safe.
+class Sampler {
+ public:
+  /// Error(kUsage) for options out of range or a biased token outside the vocabulary.
+  Sampler(const SamplingOptions& options, int64_t vocab_size, Isa isa);
+
+  bool greedy() const { return options_.temperature == 0; }
+
+  /// The chosen token, or none where the row holds NaN or +inf or no token is left.
+  /// logits: [vocab_size]; history: prompt and answer up to the token being chosen.
+  std::optional<int32_t> choose(std::span<const float> logits, std::span<const int32_t> history,
+                                NoiseStream stream);
+
+  /// The distribution that choose() draws from. False where choose() would give none.
+  bool distribution(std::span<const float> logits, std::span<const int32_t> history,
+                    Distribution& out);
+
+  /// Draws from weights (not all zero, any scale) of ascending token ids.
+  int32_t draw(std::span<const int32_t> ids, std::span<const double> weights, int64_t position,
+               NoiseStream stream) const;
+
+  /// Random number in (0, 1) for the acceptance test at a position.
+  double acceptance_uniform(int64_t position) const;
+
+ private:
+  struct Row {
+    const float* x;  // [vocab_size] after bias and penalties
+    int32_t best;    // its argmax
+  };
+  std::optional<Row> prepare(std::span<const float> logits, std::span<const int32_t> history);
+  void apply_bias();
+  void apply_penalties(std::span<const int32_t> history);
+  /// Fills candidates_ with the tokens that the filters leave; false where all of them stay.
+  bool filter(const Row& row);
+  void gather(const float* x, float threshold);
+  void gather_top_k(const Row& row, int64_t k);
+  void gather_top_p(const Row& row);
+  void keep_top_p(float best, double total);
+  int32_t choose_of_all(const Row& row, const NoiseKey& key) const;
+  NoiseKey key(int64_t position, NoiseStream stream) const;
+  float weight_scale() const;  // 1 / T
+
+  struct Candidate {
+    float logit;
+    int32_t id;
+  };
+  static bool before(const Candidate& a, const Candidate& b) {
+    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+  }
+
+  SamplingOptions options_;
+  int64_t vocab_size_;
+  const RowOps& ops_;
+  std::vector<float> row_;  // [vocab_size] bias and penalties applied; empty where there are none
+  std::vector<float> weights_;   // [vocab_size] exp((logit - best) / T)
+  std::vector<int32_t> counts_;  // [vocab_size] occurrences in the window; zero between calls
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace orthrus
