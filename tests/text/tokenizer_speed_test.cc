@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tokenizer_test_support.h"
+
+namespace orthrus {
+namespace {
+
+constexpr size_t kMegabyte = 1'000'000;
+
+std::string repeat(const std::string& unit, size_t bytes = kMegabyte) {
+  std::string out;
+  while (out.size() < bytes) out += unit;
+  return out;
+}
+
+std::string random_letters() {
+  std::mt19937 random(7);
+  std::string out;
+  while (out.size() < kMegabyte) out.push_back(static_cast<char>('a' + random() % 26));
+  return out;
+}
+
+/// 1 MB each of what drives a regex, a merge loop or a normaliser into quadratic time.
+std::vector<std::pair<std::string, std::string>> hard_texts() {
+  return {{"a", repeat("a")},
+          {"spaces", repeat(" ")},
+          {"spaces before a letter", repeat(" ") + "a"},
+          {"runs of spaces", repeat(std::string(3000, ' ') + "x")},
+          {"newlines", repeat("\n")},
+          {"spaces and newlines", repeat(" \n")},
+          {"emoji", repeat("😀")},
+          {"families", repeat("👨‍👩‍👧‍👦")},
+          {"one long word", repeat("antidisestablishmentarianism")},
+          {"one word of random letters", random_letters()},
+          {"digits", repeat("0123456789")},
+          {"punctuation", repeat("!?")},
+          {"apostrophes", repeat("'")},
+          {"combining marks", repeat("\xCC\x81\xCC\xA3")},
+          {"ideographs", repeat("漢字")},
+          {"starts of special tokens", repeat("<|im_star")},
+          {"special tokens", repeat("<|im_start|>")},
+          {"invalid bytes", repeat("\xFF")}};
+}
+
+void check_speed(const Tokenizer& tokenizer) {
+  for (const auto& [name, text] : hard_texts()) {
+    double seconds = cpu_seconds([&] { EXPECT_FALSE(tokenizer.encode(text).empty()) << name; });
+    EXPECT_LT(seconds, 1.0 * kSlowBuild) << name;
+  }
+}
+
+TEST(TokenizerSpeed, Qwen3NeedsLessThanASecondAMegabyte) { check_speed(qwen3()); }
+
+TEST(TokenizerSpeed, TinyNeedsLessThanASecondAMegabyte) {
+  check_speed(Tokenizer::load(ORTHRUS_TEST_DATA "/tiny/checkpoint"));
+}
+
+TEST(TokenizerSpeed, NearlyLinear) {
+  for (const char* unit : {"a", " ", "\xCC\x81\xCC\xA3"}) {
+    std::string small = repeat(unit, kMegabyte / 4);
+    std::string large = repeat(unit, kMegabyte * 2);
+    double small_seconds = cpu_seconds([&] { qwen3().encode(small); });
+    double large_seconds = cpu_seconds([&] { qwen3().encode(large); });
+    // Eight times the text: quadratic time would take 64 times as long.
+    EXPECT_LT(large_seconds, 24 * small_seconds + 0.05) << unit;
+  }
+}
+
+}  // namespace
+}  // namespace orthrus
