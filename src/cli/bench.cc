@@ -1,0 +1,144 @@
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/bench_compare.h"
+#include "cli/bench_report.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "cli/result_report.h"
+#include "cli/terminal.h"
+#include "engine/evaluate_prompts.h"
+#include "engine/shapes.h"
+
+namespace orthrus {
+namespace {
+
+constexpr double kProbeSeconds = 5;  // the cases are judged by what the probe finds
+
+class BenchCommand : public Command {
+ public:
+  void add_flags(CLI::App& app) override {
+    add_model_flag(app, flags_.model);
+    app.add_option("--shape", shape_, "random weights in the shape of " + shape_names())
+        ->group("Model");
+    app.add_option("--adapter", flags_.adapter, "diffusion weights: a path, or \"copy\"")
+        ->group("Model");
+    app.add_option("--weights", flags_.weights,
+                   "runtime format (auto: the file's, bf16 for shapes)")
+        ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
+        ->capture_default_str()
+        ->group("Model");
+    app.add_option("-t,--threads", flags_.threads, "0: all that this process may use")
+        ->check(number_in(0, 1024))
+        ->capture_default_str()
+        ->group("Model");
+    app.add_option("--reps", reps_, "repetitions of every case, or pairs a prompt of --compare")
+        ->check(number_in(1, 1000))
+        ->capture_default_str();
+    app.add_option("--cases", cases_, "only these: rows,decode,prefill,attention,other,dual")
+        ->delimiter(',')
+        ->check(CLI::IsMember(bench_case_names()));
+    app.add_option("--compare", compare_, "ar,dual: speed of both views, in interleaved pairs")
+        ->check(CLI::IsMember({"ar,dual", "dual,ar"}));
+    app.add_option("--prompts", prompts_, "JSONL of questions for --compare, - for stdin");
+    app.add_option("--limit", limit_, "most prompts of that file, 0: all")
+        ->check(number_in(0, INT32_MAX))
+        ->capture_default_str();
+    app.add_flag("--json", json_, "one JSON object");
+  }
+
+  int run() override {
+    if (flags_.model.empty() == shape_.empty()) {
+      fail_usage("bench: name a model with -m, or a shape of random weights with --shape");
+    }
+    if (compare_.empty()) {
+      if (!prompts_.empty()) fail_usage("bench: --prompts belongs to --compare");
+      return measure();
+    }
+    if (!shape_.empty()) fail_usage("bench: --compare needs a model (-m), not a shape");
+    return compare();
+  }
+
+ private:
+  int measure() {
+    ThreadPool pool(flags_.threads);
+    const ComputeContext context{choose_isa(), pool};
+    const Model model = open(pool);
+    const KvType kv_type = flags_.weights == "f32" ? KvType::kF32 : KvType::kBF16;
+    MatmulPass matmul(model, context, kBenchMatmulRows);
+    BenchSequence sequence(model, context, kv_type, bench_cache_tokens(model.config),
+                           kBenchMaxRows);
+    const std::vector<BenchCase> cases = bench_cases(model, matmul, sequence, cases_);
+    if (cases.empty()) fail("bench: the model has nothing to measure for --cases");
+
+    BenchReport report;
+    report.model = model.config.name;
+    report.weights = weights_name(model);
+    report.reps = reps_;
+    report.machine = measure_machine(context, kProbeSeconds);
+    ProgressLine progress("measuring");
+    report.results =
+        run_bench(cases, reps_, report.machine, [&](double share) { progress.update(share); });
+    print(json_ ? dump_json(bench_json(report), 2) + "\n" : bench_table(report));
+    for (const std::string& warning : bench_warnings(report)) spdlog::warn("{}", warning);
+    return 0;
+  }
+
+  int compare() {
+    LoadOptions options = load_options(flags_);
+    Generator generator(options);
+    const LoadedModel& loaded = generator.loaded();
+    if (!loaded.model.has_diffusion()) {
+      fail_usage("bench --compare: {} has no diffusion view, and no --adapter names one",
+                 flags_.model);
+    }
+    std::vector<std::vector<int32_t>> questions;
+    if (!prompts_.empty()) {
+      questions = read_prompts(loaded, read_all(prompts_), prompts_, limit_, false);
+    }
+    InterruptGuard interrupt;
+    ProgressLine progress("comparing");
+    const auto results = run_compare(
+        generator, compare_cases(loaded, std::move(questions)), reps_,
+        [&](double share) { progress.update(share); }, interrupt.token());
+    print(json_ ? dump_json(compare_json(results), 2) + "\n" : compare_table(results));
+    if (interrupt.interrupted()) return 130;
+    const auto differs = [](const CompareResult& r) { return !r.identical; };
+    return std::any_of(results.begin(), results.end(), differs) ? 1 : 0;
+  }
+
+  Model open(ThreadPool& pool) const {
+    if (shape_.empty()) return std::move(open_model(load_options(flags_), pool).model);
+    if (!flags_.adapter.empty()) fail_usage("bench: --adapter has no use with --shape");
+    WeightFormat format = weight_format(flags_.weights);
+    if (format == WeightFormat::kAuto) format = WeightFormat::kBF16;
+    return random_model(named_shape(shape_), format, pool);
+  }
+
+  /// What most of the weights are held in.
+  std::string weights_name(const Model& model) const {
+    if (flags_.weights != "auto") return flags_.weights;
+    std::string name = model.layers.front().gate_proj.format_name();
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    return name;
+  }
+
+  ModelFlags flags_;
+  std::string shape_;
+  int reps_ = 7;
+  std::vector<std::string> cases_;
+  std::string compare_;
+  std::string prompts_;
+  int64_t limit_ = 0;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_bench_command() { return std::make_unique<BenchCommand>(); }
+
+}  // namespace orthrus

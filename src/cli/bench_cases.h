@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/bench_passes.h"
+#include "kernels/probe.h"
+
+namespace orthrus {
+
+/// One thing to time.
+struct BenchCase {
+  std::string name;  ///< rows, decode, prefill, attention, other, dual
+  int64_t rows = 1;
+  std::optional<int64_t> context;  ///< tokens in the cache before the pass; none where it has none
+  std::vector<PassWork> passes;    ///< what it does; empty where no limit makes sense
+  std::function<double()> run;     ///< runs it once and returns the seconds
+};
+
+/// What came out, over all repetitions.
+struct BenchResult {
+  const BenchCase* bench_case = nullptr;
+  double seconds = 0;  ///< median
+  double least = 0, most = 0;
+  std::optional<double> gbps, gflops;  ///< reached, against what the case must read and compute
+  /// Times the one-row pass: of the same kind (rows), else the one-row decode step at the same
+  /// context (at the shortest one for prefill). For `dual` that is the break-even in tokens a
+  /// cycle.
+  std::optional<double> ratio_to_one_row;
+  std::optional<double> ratio_to_limit;  ///< time over max(bytes / bandwidth, operations / peak)
+};
+
+/// Names of all cases, for --cases.
+const std::vector<std::string>& bench_case_names();
+
+/// The cases whose name is in `names` (empty: all) that the model's context has room for. Those of
+/// the dual view are there only where the model has one. The passes must outlive the cases.
+std::vector<BenchCase> bench_cases(const Model& model, MatmulPass& matmul, BenchSequence& sequence,
+                                   const std::vector<std::string>& names);
+
+/// Tokens that the cache of BenchSequence must hold, and rows of the largest pass.
+int64_t bench_cache_tokens(const ModelConfig& config);
+inline constexpr int64_t kBenchMaxRows = 512;
+inline constexpr int64_t kBenchMatmulRows = 32;
+
+/// Times all cases round robin, `reps` times, after a warm-up: what disturbs the machine for a
+/// while meets them all. progress: share done.
+std::vector<BenchResult> run_bench(const std::vector<BenchCase>& cases, int reps,
+                                   const MachineLimits& machine,
+                                   const std::function<void(double)>& progress);
+
+}  // namespace orthrus

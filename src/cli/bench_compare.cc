@@ -1,0 +1,158 @@
+#include "cli/bench_compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/evaluate_prompts.h"
+
+namespace orthrus {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* const kQuestions[] = {
+    "A baker makes 24 rolls an hour for 5 hours and sells 90 of them. How many rolls are left?",
+    "Mia reads 18 pages on Monday and twice as many on Tuesday. The book has 120 pages. How many "
+    "pages are still unread?",
+    "A train ticket costs $14. A family buys 4 tickets and pays with a $100 note. How much change "
+    "do they get?",
+    "There are 6 boxes with 12 pencils each. A teacher hands out 3 pencils to each of 20 children. "
+    "How many pencils remain?",
+};
+
+const char* const kTalk[] = {
+    "What is the capital of France?",
+    "Write a short story about a lighthouse keeper who finds a message in a bottle.",
+    "Explain in simple words why the sky is blue.",
+};
+
+std::vector<std::vector<int32_t>> encode(const LoadedModel& model,
+                                         std::span<const char* const> texts) {
+  std::string lines;
+  for (const char* text : texts) lines += Json{{"prompt", text}}.dump() + "\n";
+  return read_prompts(model, lines, "built-in prompts", 0, false);
+}
+
+/// Interleaved pairs of one case.
+class Pairs {
+ public:
+  Pairs(Generator& generator, const CompareCase& c) : generator_(generator), case_(c) {
+    result_.name = c.name;
+    result_.prompts = static_cast<int64_t>(c.prompts.size());
+  }
+
+  /// Both views on one prompt, in that order.
+  void run(const std::vector<int32_t>& prompt, bool dual_first, std::stop_token stop) {
+    GenerateResult results[2];  // AR, dual
+    for (const bool dual : {dual_first, !dual_first}) {
+      GenerateOptions options = case_.options;
+      options.use_diffusion_mode = dual;
+      results[dual] = generator_.generate(prompt, options, nullptr, nullptr, stop);
+    }
+    if (stop.stop_requested()) return;
+    const auto seconds = [](const GenerateResult& r) {
+      return r.prefill_seconds + r.decode_seconds;
+    };
+    ratios_.push_back(seconds(results[0]) / seconds(results[1]));
+    result_.identical &= results[0].token_ids == results[1].token_ids;
+    result_.tokens += static_cast<int64_t>(results[1].token_ids.size());
+    cycles_ += results[1].cycles;
+    accepted_ += results[1].accepted;
+  }
+
+  CompareResult result() {
+    CompareResult r = result_;
+    r.pairs = static_cast<int64_t>(ratios_.size());
+    if (ratios_.empty()) return r;
+    std::sort(ratios_.begin(), ratios_.end());
+    const size_t half = ratios_.size() / 2;
+    r.ratio = ratios_.size() % 2 ? ratios_[half] : (ratios_[half - 1] + ratios_[half]) / 2;
+    r.ratio_least = ratios_.front();
+    r.ratio_most = ratios_.back();
+    if (cycles_ > 0) {
+      r.tokens_per_cycle = static_cast<double>(accepted_ + cycles_) / static_cast<double>(cycles_);
+    }
+    return r;
+  }
+
+ private:
+  Generator& generator_;
+  const CompareCase& case_;
+  CompareResult result_;
+  std::vector<double> ratios_;
+  int64_t cycles_ = 0, accepted_ = 0;
+};
+
+}  // namespace
+
+std::vector<CompareCase> compare_cases(const LoadedModel& model,
+                                       std::vector<std::vector<int32_t>> questions) {
+  if (questions.empty()) questions = encode(model, kQuestions);
+  const auto talk = encode(model, kTalk);
+  CompareCase brief{"short", talk, {}};
+  brief.options.max_new_tokens = 24;
+  CompareCase sampled{"sampled", talk, {}};
+  sampled.options.max_new_tokens = 96;
+  sampled.options.sampling.temperature = 1.2;
+  sampled.options.sampling.seed = 1;
+  CompareCase lengthy{"long", talk, {}};
+  lengthy.options.max_new_tokens = 400;
+  lengthy.options.ignore_eos = true;
+  CompareCase maths{"gsm8k", std::move(questions), {}};
+  maths.options.max_new_tokens = 160;
+  return {brief, sampled, lengthy, maths};
+}
+
+std::vector<CompareResult> run_compare(Generator& generator, const std::vector<CompareCase>& cases,
+                                       int pairs, const std::function<void(double)>& progress,
+                                       std::stop_token stop) {
+  size_t total = 0;
+  for (const CompareCase& c : cases) total += c.prompts.size() * static_cast<size_t>(pairs);
+  std::vector<Pairs> runs;
+  for (const CompareCase& c : cases) runs.emplace_back(generator, c);
+  Pairs(generator, cases.front()).run(cases.front().prompts.front(), true, stop);  // warm-up
+  size_t done = 0;
+  for (int pair = 0; pair < pairs; ++pair) {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      for (const std::vector<int32_t>& prompt : cases[i].prompts) {
+        if (stop.stop_requested()) break;
+        runs[i].run(prompt, done % 2 == 0, stop);
+        progress(static_cast<double>(++done) / static_cast<double>(total));
+      }
+    }
+  }
+  std::vector<CompareResult> results;
+  for (Pairs& run : runs) results.push_back(run.result());
+  return results;
+}
+
+Json compare_json(const std::vector<CompareResult>& results) {
+  Json list = Json::array();
+  for (const CompareResult& r : results) {
+    list.push_back({{"name", r.name},
+                    {"prompts", r.prompts},
+                    {"pairs", r.pairs},
+                    {"tokens", r.tokens},
+                    {"tokens_per_cycle", r.tokens_per_cycle},
+                    {"ratio_median", r.ratio},
+                    {"ratio_min", r.ratio_least},
+                    {"ratio_max", r.ratio_most},
+                    {"identical", r.identical}});
+  }
+  return {{"compare", std::move(list)}};
+}
+
+std::string compare_table(const std::vector<CompareResult>& results) {
+  std::string text =
+      fmt::format("{:<10}{:>8}{:>7}{:>9}{:>14}{:>10}{:>8}{:>8}  {}\n", "answers", "prompts",
+                  "pairs", "tokens", "tokens/cycle", "dual x ar", "min", "max", "identical");
+  for (const CompareResult& r : results) {
+    text += fmt::format("{:<10}{:>8}{:>7}{:>9}{:>14.2f}{:>10.3f}{:>8.3f}{:>8.3f}  {}\n", r.name,
+                        r.prompts, r.pairs, r.tokens, r.tokens_per_cycle, r.ratio, r.ratio_least,
+                        r.ratio_most, r.identical ? "yes" : "no");
+  }
+  return text;
+}
+
+}  // namespace orthrus

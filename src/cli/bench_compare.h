@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/generator.h"
+
+namespace orthrus {
+
+/// Answers of one kind, generated with the dual view and with plain AR in interleaved pairs.
+struct CompareCase {
+  std::string name;
+  std::vector<std::vector<int32_t>> prompts;
+  GenerateOptions options;  ///< its use_diffusion_mode is set by the run
+};
+
+struct CompareResult {
+  std::string name;
+  int64_t prompts = 0;
+  int64_t pairs = 0;
+  int64_t tokens = 0;           ///< of the dual runs
+  double tokens_per_cycle = 0;  ///< of the dual runs
+  double ratio = 0;             ///< median over the pairs: seconds of AR over seconds of dual
+  double ratio_least = 0, ratio_most = 0;
+  bool identical = true;  ///< every dual answer equals its AR answer
+};
+
+/// The four kinds of answers at which drafting might cost more than it gives: short ones (24
+/// tokens), sampled ones (temperature 1.2), long ones (400 tokens, past the end of sequence) and
+/// grade-school maths questions. `questions`: for the last, in place of the few that are built in.
+std::vector<CompareCase> compare_cases(const LoadedModel& model,
+                                       std::vector<std::vector<int32_t>> questions);
+
+/// Every prompt of every case `pairs` times, which view goes first taking turns, after a warm-up.
+/// Times are prefill and decode together. progress: share done.
+std::vector<CompareResult> run_compare(Generator& generator, const std::vector<CompareCase>& cases,
+                                       int pairs, const std::function<void(double)>& progress,
+                                       std::stop_token stop);
+
+nlohmann::ordered_json compare_json(const std::vector<CompareResult>& results);
+std::string compare_table(const std::vector<CompareResult>& results);
+
+}  // namespace orthrus

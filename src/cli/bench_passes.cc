@@ -1,0 +1,166 @@
+#include "cli/bench_passes.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "decode/cost_model.h"
+
+namespace orthrus {
+namespace {
+
+/// Values between -1 and 1, the same on every run.
+std::vector<float> noise(size_t size) {
+  std::vector<float> values(size);
+  uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;
+    value = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31f;
+  }
+  return values;
+}
+
+int64_t q_size(const ModelConfig& c) { return c.num_heads * c.head_dim; }
+int64_t kv_size(const ModelConfig& c) { return c.num_kv_heads * c.head_dim; }
+
+void add(PassWork& work, const WeightCost& cost, int64_t rows) {
+  if (rows == 0) return;
+  work.bytes += cost.bytes;
+  work.f32_ops += 2 * cost.f32_macs * static_cast<double>(rows);
+  work.int8_ops += 2 * cost.int8_macs * static_cast<double>(rows);
+}
+
+/// Operations of rows that attend `keys` keys in all, every layer and head.
+double attention_ops(const ModelConfig& c, double keys) {
+  return 4 * keys * static_cast<double>(q_size(c) * c.num_layers);
+}
+
+}  // namespace
+
+MatmulPass::MatmulPass(const Model& model, ComputeContext context, int64_t max_rows)
+    : model_(model), context_(context) {
+  const ModelConfig& c = model.config;
+  const int64_t cols = std::max({c.hidden_size, q_size(c), c.intermediate_size});
+  const int64_t outputs =
+      std::max({q_size(c) + 2 * kv_size(c), 2 * c.intermediate_size, c.hidden_size, c.vocab_size});
+  x_ = noise(static_cast<size_t>(max_rows * cols));
+  out_.resize(static_cast<size_t>(max_rows * outputs));
+  activations_.reserve(max_rows, cols);
+}
+
+void MatmulPass::product(std::initializer_list<const PackedMatrix*> weights, int64_t rows) {
+  std::array<MatmulTask, 3> tasks;
+  size_t count = 0;
+  bool quantize = false;
+  float* out = out_.data();
+  for (const PackedMatrix* weight : weights) {
+    tasks[count++] = {weight, 0, rows, out, weight->rows()};
+    out += rows * weight->rows();
+    quantize |= needs_quantized(*weight);
+  }
+  const int64_t cols = tasks[0].weight->cols();
+  activations_.set(context_, x_.data(), cols, rows, cols, quantize);
+  matmul(context_, activations_, {tasks.data(), count});
+}
+
+void MatmulPass::run(int64_t rows) {
+  for (const LayerWeights& w : model_.layers) {
+    product({&w.ar.q_proj, &w.ar.k_proj, &w.ar.v_proj}, rows);
+    product({&w.ar.o_proj}, rows);
+    product({&w.gate_proj, &w.up_proj}, rows);
+    product({&w.down_proj}, rows);
+  }
+  product({&model_.lm_head}, rows);
+}
+
+BenchSequence::BenchSequence(const Model& model, ComputeContext context, KvType kv_type,
+                             int64_t capacity, int64_t max_rows)
+    : model_(model),
+      context_(context),
+      pool_(kv_layout(model.config, kv_type, kv_type),
+            (capacity + kKvBlockTokens - 1) / kKvBlockTokens),
+      table_(pool_),
+      forward_(model, pool_.layout(), context, max_rows),
+      query_(noise(static_cast<size_t>(q_size(model.config)))),
+      attended_(query_.size()) {
+  table_.reserve(capacity);
+  fill_cache();
+  for (int64_t i = 0; i < max_rows; ++i) {
+    tokens_.push_back(static_cast<int32_t>(i * 7919 % model.config.vocab_size));
+  }
+  draft_tokens_.assign(tokens_.size(), kMaskToken);
+  draft_tokens_.front() = tokens_.front();
+}
+
+/// Untouched memory would all be one page of zeros, which reads much faster than real keys.
+void BenchSequence::fill_cache() {
+  const KvLayout& kv = layout();
+  const auto width = static_cast<size_t>(kv.kv_heads * kv.head_dim);
+  const std::vector<float> values = noise(3 * width);
+  context_.pool.parallel_for(table_.capacity(), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      std::byte* const block = table_.blocks()[static_cast<size_t>(t / kKvBlockTokens)];
+      const auto at = static_cast<size_t>(t * 31) % width;
+      for (int64_t layer = 0; layer < kv.layers; ++layer) {
+        write_kv(kv, layer, block, t % kKvBlockTokens, values.data() + at,
+                 values.data() + width + at);
+      }
+    }
+  });
+}
+
+void BenchSequence::ar_pass(int64_t rows, int64_t first_position, int64_t logit_rows) {
+  const Span span{&table_,        View::kAr,         {tokens_.data(), static_cast<size_t>(rows)},
+                  first_position, rows - logit_rows, rows};
+  forward_.run({&span, 1});
+}
+
+void BenchSequence::diffusion_pass(int64_t rows, int64_t anchor_position) {
+  const Span span{
+      &table_, View::kDiffusion, {draft_tokens_.data(), static_cast<size_t>(rows)}, anchor_position,
+      0,       rows - 1};
+  forward_.run({&span, 1});
+}
+
+void BenchSequence::attention_pass(int64_t context_tokens) {
+  const ModelConfig& c = model_.config;
+  const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
+  const AttentionRow row{query_.data(), attended_.data(), table_.blocks(), context_tokens, {}, 0};
+  for (int64_t layer = 0; layer < c.num_layers; ++layer) {
+    attention(context_, layout(), layer, c.num_heads, scale, {&row, 1}, workspace_);
+  }
+}
+
+PassWork pass_work(const Model& model, const KvLayout& layout, View view, int64_t rows,
+                   int64_t first_position, int64_t logit_rows) {
+  const ModelCost cost = ModelCost::of(model, layout);
+  PassWork work;
+  add(work, cost.shared, rows);
+  add(work, view == View::kAr ? cost.ar : cost.diffusion, rows);
+  add(work, cost.lm_head, logit_rows);
+  const auto n = static_cast<double>(rows);
+  const double own = view == View::kAr ? n * (n + 1) / 2 : n * n;
+  work.f32_ops += attention_ops(model.config, n * static_cast<double>(first_position) + own);
+  work.bytes += static_cast<double>(first_position) * cost.kv_bytes_per_token;
+  return work;
+}
+
+PassWork matmul_work(const Model& model, int64_t rows) {
+  const ModelCost cost = ModelCost::of(model, KvLayout{});
+  PassWork work;
+  add(work, cost.shared, rows);
+  add(work, cost.ar, rows);
+  add(work, cost.lm_head, rows);
+  return work;
+}
+
+PassWork attention_work(const Model& model, const KvLayout& layout, int64_t context_tokens) {
+  PassWork work;
+  const auto keys = static_cast<double>(context_tokens);
+  work.bytes = keys * ModelCost::of(model, layout).kv_bytes_per_token;
+  work.f32_ops = attention_ops(model.config, keys);
+  return work;
+}
+
+}  // namespace orthrus
