@@ -227,7 +227,8 @@ class AttentionCall {
     const size_t values = layer_offset +
                           static_cast<size_t>(layout_.kv_heads) * layout_.key_bytes() +
                           static_cast<size_t>(kv_head) * layout_.value_bytes();
-    for (int64_t i = 0; i * kKvBlockTokens < tokens; ++i) {
+    group->blocks = static_cast<int>((tokens + kKvBlockTokens - 1) / kKvBlockTokens);
+    for (int64_t i = 0; i < group->blocks; ++i) {
       group->keys[i] = blocks[first + i] + keys;
       group->values[i] = blocks[first + i] + values;
     }

@@ -42,6 +42,19 @@ struct AttentionImpl {
     }
   }
 
+  // A block is 16 KiB or so a head, too short for the hardware's prefetching to get going: while
+  // one is read, the next one read is fetched. These give its distance from the block at hand.
+  static ptrdiff_t ahead_of_keys(const ChunkGroup& group, int block) {
+    return (block + 1 < group.blocks ? group.keys[block + 1] : group.values[0]) - group.keys[block];
+  }
+  static ptrdiff_t ahead_of_values(const ChunkGroup& group, int block) {
+    return block + 1 < group.blocks ? group.values[block + 1] - group.values[block] : 0;
+  }
+  // Into the L2 cache: measured a third faster than into L1, which the block at hand fills.
+  static void fetch(const std::byte* p, ptrdiff_t ahead, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + ahead + i, 0, 2);
+  }
+
   using Scores = float[kMaxGroupQueries][kChunkTokens];
 
   /// Scores of kQueries queries for kWidth key panels from `panel` on (panels of the chunk).
@@ -51,6 +64,7 @@ struct AttentionImpl {
         16 * group.head_dim * static_cast<int64_t>(KvLayout::type_bytes(kType));
     const int64_t pair_bytes = 32 * static_cast<int64_t>(KvLayout::type_bytes(kType));
     const std::byte* keys = group.keys[panel / kPanels] + panel % kPanels * panel_bytes;
+    const ptrdiff_t ahead = ahead_of_keys(group, panel / kPanels);
     V sum[kQueries][kWidth];
 #pragma GCC unroll 8
     for (int q = 0; q < kQueries; ++q) {
@@ -62,6 +76,7 @@ struct AttentionImpl {
 #pragma GCC unroll 8
       for (int w = 0; w < kWidth; ++w) {
         load_keys<kType>(keys + w * panel_bytes, &even[w], &odd[w]);
+        fetch(keys + w * panel_bytes, ahead, pair_bytes);
       }
 #pragma GCC unroll 8
       for (int q = 0; q < kQueries; ++q) {
@@ -127,10 +142,12 @@ struct AttentionImpl {
       const int stop = end < block_end ? end : block_end;
       const std::byte* row =
           group.values[block] + ((begin - block_begin) * group.head_dim + d) * kBytes;
+      const ptrdiff_t ahead = ahead_of_values(group, block);
       for (; begin < stop; ++begin, row += group.head_dim * kBytes) {
         V value[kWidth];
 #pragma GCC unroll 8
         for (int w = 0; w < kWidth; ++w) value[w] = load_values<kType>(row + 16 * w * kBytes);
+        fetch(row, ahead, 16 * kWidth * kBytes);
 #pragma GCC unroll 8
         for (int q = 0; q < kQueries; ++q) {
           const V weight = V::broadcast(weights[first + q][begin]);

@@ -22,8 +22,9 @@ inline constexpr int64_t kPartialHeader = 16;
 inline int64_t partial_floats(int64_t head_dim) { return kPartialHeader + head_dim; }
 
 /// One chunk of one kv head for the queries of one group. tokens[q] in [1, kChunkTokens] is how
-/// many tokens of the chunk query q attends to.
+/// many tokens of the chunk query q attends to; `blocks` blocks hold them all.
 struct ChunkGroup {
+  int blocks;
   const std::byte* keys[kChunkBlocks];
   const std::byte* values[kChunkBlocks];
   int64_t head_dim;
