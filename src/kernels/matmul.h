@@ -9,13 +9,14 @@
 namespace orthrus {
 
 /// Rows of activations as matmul wants them: f32, and for the group formats also int8 with a scale
-/// a group of 32 inputs (docs/numerics.md). Owned by one pass; grows, never shrinks; not thread-safe.
+/// a group of 32 inputs (docs/numerics.md). Owned by one pass; grows, never shrinks; not
+/// thread-safe.
 class Activations {
  public:
   /// Room for rows x cols. No allocation where there is already enough.
   void reserve(int64_t rows, int64_t cols);
-  /// Quantises rows [0, rows) of x [rows, cols] (row stride `stride` floats) where any of the coming
-  /// tasks needs it. x must stay valid until the matmuls on it are done.
+  /// Quantises rows [0, rows) of x [rows, cols] (row stride `stride` floats) where any of the
+  /// coming tasks needs it. x must stay valid until the matmuls on it are done.
   void set(const ComputeContext& context, const float* x, int64_t stride, int64_t rows,
            int64_t cols, bool quantize);
 
@@ -27,13 +28,15 @@ class Activations {
   friend struct ActivationAccess;  // the kernels
   const float* x_ = nullptr;
   int64_t stride_ = 0, rows_ = 0, cols_ = 0;
-  AlignedBuffer codes_;   // int8 [rows, cols padded to 64 + a pad against aliasing]
-  AlignedBuffer scales_;  // f32 [rows, groups of 32]
-  AlignedBuffer sums_;    // int32 [rows, groups of 16]: sums of the codes
+  bool quantized_ = false;
+  int64_t code_stride_ = 0;   // bytes
+  int64_t group_stride_ = 0;  // groups
+  AlignedBuffer codes_;       // int8 [rows, code_stride_]
+  AlignedBuffer groups_;      // ActivationGroup [rows, group_stride_]
 };
 
-/// One product: out[i, n] = sum_k x[i, k] * weight[n, k] (+ bias[n]) for rows [row_begin, row_begin + row_count)
-/// of the activations; out has its own row i at out + (i - row_begin) * out_stride.
+/// One product: out[i, n] = sum_k x[i, k] * weight[n, k] (+ bias[n]) for rows [row_begin, row_begin
+/// + row_count) of the activations; out has its own row i at out + (i - row_begin) * out_stride.
 struct MatmulTask {
   const PackedMatrix* weight;
   int64_t row_begin;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <span>
+#include <string>
 
 #include "base/aligned_buffer.h"
 #include "base/tensor_type.h"
@@ -20,13 +20,13 @@ struct MatrixSource {
   /// See TensorInfo::interleaved_heads; packing puts rows into Hugging Face order.
   int interleaved_heads = 0;
   /// A scale a row for kI8 (adapters), else empty.
-  std::span<const float> row_scales;
+  std::span<const float> row_scales = {};
 };
 
 /// How the values of a packed matrix are stored. Outputs lie in panels of 16 lanes, k in order
 /// (docs/formats.md). Group formats: value = scale[g] * (code - zero) - offset[g] (the offset where
-/// has_offset), codes of `bits` bits, a scale a group of `group` inputs, one-level (f16) or two-level
-/// (f16 a super-group of 256, integer a group).
+/// has_offset), codes of `bits` bits, a scale a group of `group` inputs, one-level (f16) or
+/// two-level (f16 a super-group of 256, integer a group).
 struct PackedLayout {
   enum class Kind : uint8_t { kF32, kF16, kBF16, kGroups };
   Kind kind = Kind::kF32;
@@ -45,25 +45,32 @@ class PackedMatrix {
   int64_t rows() const { return rows_; }  ///< outputs
   int64_t cols() const { return cols_; }  ///< inputs
   size_t bytes() const { return data_.size(); }
-  double bits_per_weight() const { return 8.0 * static_cast<double>(bytes()) / static_cast<double>(rows_ * cols_); }
+  double bits_per_weight() const {
+    return 8.0 * static_cast<double>(bytes()) / static_cast<double>(rows_ * cols_);
+  }
   const PackedLayout& layout() const { return layout_; }
-  /// "bf16", "q8 (groups of 32)", "Q4_K": for inspect.
-  std::string format_name() const;
+  /// The type whose values the packed form holds: kF32, kF16, kBF16 or a block type (kQ8_0 for q8,
+  /// kQ4_0 for q4).
+  TensorType form() const { return form_; }
+  /// "F32", "BF16", "Q4_K": the name of form(), for inspect.
+  std::string format_name() const { return std::string(traits(form_).name); }
 
  private:
   friend class MatrixPacker;
   friend struct PackedAccess;  // the kernels
   int64_t rows_ = 0;
   int64_t cols_ = 0;
+  TensorType form_ = TensorType::kF32;
   PackedLayout layout_;
   AlignedBuffer data_;
 };
 
 /// Packs rows [0, rows) in parallel. kAuto: F32, F16, BF16 stay; block types keep codes and scales
-/// exactly; kI8 with row scales becomes q8. kF32 and kBF16 dequantise; kQ8 and kQ4 quantise (a block
-/// type that already has at most that many bits is kept as it is). `columns` not a multiple of the
-/// group are padded with zeros. Throws Error(kInput) for non-finite scales or values in plain types
-/// being quantised.
+/// exactly; kI8 with row scales becomes q8 (its scales rounded to f16). kF32 and kBF16 dequantise;
+/// kQ8 and kQ4 quantise in groups of 32 (a block type that already has at most that many bits is
+/// kept as it is). Columns are padded with zeros to a chunk (64 inputs). Throws Error(kInput) for
+/// kI8 without row scales, for non-finite scales of blocks, and for values that are not finite or
+/// too large for an f16 scale in what is being quantised.
 PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& pool);
 
 /// Bytes that pack() will take, for the planner; without reading the data.
@@ -72,8 +79,8 @@ size_t packed_bytes(TensorType type, int64_t rows, int64_t cols, WeightFormat fo
 /// Row `row` as floats [cols]: the very values the matmul multiplies by.
 void unpack_row(const PackedMatrix& matrix, int64_t row, float* out);
 
-/// Values of whole blocks, as ggml defines them. `values.size()` is a multiple of the block size and
-/// matches `data`. For biases, norms, tests and the trainer.
+/// Values of whole blocks, as ggml defines them. `values.size()` is a multiple of the block size
+/// and matches `data`. For biases, norms, tests and the trainer.
 void dequantize(TensorType type, std::span<const std::byte> data, std::span<float> values);
 
 }  // namespace orthrus

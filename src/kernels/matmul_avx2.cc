@@ -1,0 +1,154 @@
+// AVX2 with FMA and F16C: 16 outputs are two registers.
+
+#include <immintrin.h>
+
+#include "kernels/matmul_run.h"
+
+namespace orthrus {
+namespace {
+
+struct Avx2 {
+  struct Bytes {
+    __m256i a, b;
+  };
+  using Ints = Bytes;
+  struct Floats {
+    __m256 a, b;
+  };
+
+  // 16 registers: 3 x 2 sums of two registers, two weights, one input for floats; 2 integer and 2
+  // float sums, codes, inputs and constants for groups.
+  static constexpr int kFloatRows = 3;
+  static constexpr int kFloatPanels = 2;
+  static constexpr int kGroupRows = 2;
+  static constexpr int kGroupPanels = 1;
+  static constexpr int kDirectRows = 2;
+  static constexpr int kBlockRows = 64;
+  static constexpr int kPrefetchRows = 2;
+  static constexpr int kPrefetchBytes = 1024;
+
+  static ORTHRUS_INLINE Floats zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  static ORTHRUS_INLINE Floats splat(float v) { return {_mm256_set1_ps(v), _mm256_set1_ps(v)}; }
+  static ORTHRUS_INLINE Floats load(const void* p) {
+    const auto* f = static_cast<const float*>(p);
+    return {_mm256_loadu_ps(f), _mm256_loadu_ps(f + 8)};
+  }
+  static ORTHRUS_INLINE void store(float* p, Floats v) {
+    _mm256_storeu_ps(p, v.a);
+    _mm256_storeu_ps(p + 8, v.b);
+  }
+  static ORTHRUS_INLINE Floats mul(Floats a, Floats b) {
+    return {_mm256_mul_ps(a.a, b.a), _mm256_mul_ps(a.b, b.b)};
+  }
+  static ORTHRUS_INLINE Floats fma(Floats a, Floats b, Floats c) {
+    return {_mm256_fmadd_ps(a.a, b.a, c.a), _mm256_fmadd_ps(a.b, b.b, c.b)};
+  }
+  static ORTHRUS_INLINE Floats minus_product(Floats a, Floats b, Floats c) {
+    return {_mm256_fnmadd_ps(a.a, b.a, c.a), _mm256_fnmadd_ps(a.b, b.b, c.b)};
+  }
+  static ORTHRUS_INLINE Floats to_floats(Ints v) {
+    return {_mm256_cvtepi32_ps(v.a), _mm256_cvtepi32_ps(v.b)};
+  }
+
+  static ORTHRUS_INLINE Floats load_bf16_even(const void* p) {
+    const Bytes v = load_bytes(p);
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(v.a, 16)),
+            _mm256_castsi256_ps(_mm256_slli_epi32(v.b, 16))};
+  }
+  static ORTHRUS_INLINE Floats load_bf16_odd(const void* p) {
+    const Bytes v = load_bytes(p);
+    const __m256i mask = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+    return {_mm256_castsi256_ps(_mm256_and_si256(v.a, mask)),
+            _mm256_castsi256_ps(_mm256_and_si256(v.b, mask))};
+  }
+  static ORTHRUS_INLINE __m128i load_16(const void* p) {
+    return _mm_loadu_si128(static_cast<const __m128i*>(p));
+  }
+  static ORTHRUS_INLINE Floats load_f16(const void* p) {
+    return {_mm256_cvtph_ps(load_16(p)),
+            _mm256_cvtph_ps(load_16(static_cast<const char*>(p) + 16))};
+  }
+  static ORTHRUS_INLINE Floats widen_i8(__m128i v) {
+    return to_floats({_mm256_cvtepi8_epi32(v), _mm256_cvtepi8_epi32(_mm_srli_si128(v, 8))});
+  }
+  static ORTHRUS_INLINE Floats load_i8(const void* p) { return widen_i8(load_16(p)); }
+  static ORTHRUS_INLINE Floats load_low_nibbles(const void* p) {
+    return widen_i8(_mm_and_si128(load_16(p), _mm_set1_epi8(15)));
+  }
+  static ORTHRUS_INLINE Floats load_high_nibbles(const void* p) {
+    return widen_i8(_mm_and_si128(_mm_srli_epi16(load_16(p), 4), _mm_set1_epi8(15)));
+  }
+
+  static ORTHRUS_INLINE Bytes load_bytes(const void* p) {
+    const auto* v = static_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)};
+  }
+  static ORTHRUS_INLINE void store_bytes(uint8_t* p, Bytes v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v.a);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), v.b);
+  }
+  template <int kShift, int kBits>
+  static ORTHRUS_INLINE Bytes field(Bytes v) {
+    if constexpr (kBits == 8) return v;
+    const __m256i mask = _mm256_set1_epi8(static_cast<char>((1 << kBits) - 1));
+    return {_mm256_and_si256(_mm256_srli_epi16(v.a, kShift), mask),
+            _mm256_and_si256(_mm256_srli_epi16(v.b, kShift), mask)};
+  }
+  template <int kShift>
+  static ORTHRUS_INLINE Bytes merge(Bytes low, Bytes high) {
+    return {_mm256_or_si256(low.a, _mm256_slli_epi16(high.a, kShift)),
+            _mm256_or_si256(low.b, _mm256_slli_epi16(high.b, kShift))};
+  }
+  static ORTHRUS_INLINE Bytes lookup(const uint8_t* table, Bytes v) {
+    const __m256i values = _mm256_broadcastsi128_si256(load_16(table));
+    return {_mm256_shuffle_epi8(values, v.a), _mm256_shuffle_epi8(values, v.b)};
+  }
+
+  static ORTHRUS_INLINE Ints splat(int32_t v) {
+    return {_mm256_set1_epi32(v), _mm256_set1_epi32(v)};
+  }
+
+  static ORTHRUS_INLINE __m256i splat_quad(const int8_t* x) {
+    int32_t quad;
+    __builtin_memcpy(&quad, x, sizeof(quad));
+    return _mm256_set1_epi32(quad);
+  }
+
+  /// Codes below 64: a pair of products is at most 2 * 63 * 127, so VPMADDUBSW cannot saturate.
+  template <bool kWideCodes>
+  struct Dot {
+    static ORTHRUS_INLINE __m256i load(const int8_t* x) { return splat_quad(x); }
+    static ORTHRUS_INLINE Ints add(Ints acc, Bytes codes, __m256i x) {
+      const __m256i ones = _mm256_set1_epi16(1);
+      return {_mm256_add_epi32(acc.a, _mm256_madd_epi16(_mm256_maddubs_epi16(codes.a, x), ones)),
+              _mm256_add_epi32(acc.b, _mm256_madd_epi16(_mm256_maddubs_epi16(codes.b, x), ones))};
+    }
+  };
+};
+
+/// Codes up to 255 would saturate there: even and odd inputs widen to 16 bits first.
+template <>
+struct Avx2::Dot<true> {
+  struct Inputs {
+    __m256i even, odd;
+  };
+  static ORTHRUS_INLINE Inputs load(const int8_t* x) {
+    const __m256i quad = splat_quad(x);
+    return {_mm256_srai_epi16(_mm256_slli_epi16(quad, 8), 8), _mm256_srai_epi16(quad, 8)};
+  }
+  static ORTHRUS_INLINE __m256i add_half(__m256i acc, __m256i codes, const Inputs& x) {
+    const __m256i even = _mm256_and_si256(codes, _mm256_set1_epi16(255));
+    const __m256i odd = _mm256_srli_epi16(codes, 8);
+    acc = _mm256_add_epi32(acc, _mm256_madd_epi16(even, x.even));
+    return _mm256_add_epi32(acc, _mm256_madd_epi16(odd, x.odd));
+  }
+  static ORTHRUS_INLINE Ints add(Ints acc, Bytes codes, const Inputs& x) {
+    return {add_half(acc.a, codes.a, x), add_half(acc.b, codes.b, x)};
+  }
+};
+
+}  // namespace
+
+const MatmulKernels& avx2_matmul_kernels() { return kMatmulKernels<Avx2>; }
+
+}  // namespace orthrus

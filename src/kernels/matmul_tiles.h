@@ -1,0 +1,72 @@
+#pragma once
+
+// Shared by the kernels of every instruction set; included by matmul_<isa>.cc only. Everything here
+// is a template on a vector type V of an unnamed namespace, so that no instance compiled for one
+// instruction set can be linked into another.
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/matmul_kernels.h"
+#include "kernels/packed_form.h"
+
+#define ORTHRUS_INLINE __attribute__((always_inline)) inline
+#define ORTHRUS_INLINE_LAMBDA __attribute__((always_inline))
+
+namespace orthrus {
+
+template <int kValue>
+struct Index {
+  static constexpr int value = kValue;
+};
+
+/// fn(Index<0>) ... fn(Index<N - 1>), unrolled.
+template <typename Fn, int... kIndices>
+ORTHRUS_INLINE void unrolled(Fn&& fn, std::integer_sequence<int, kIndices...>) {
+  (fn(Index<kIndices>{}), ...);
+}
+template <int kCount, typename Fn>
+ORTHRUS_INLINE void unrolled(Fn&& fn) {
+  unrolled(fn, std::make_integer_sequence<int, kCount>{});
+}
+
+/// Rows [first, first + count) of a job: tiles of nearly equal height, at most kMost. Calls
+/// fn(row, height).
+template <int kMost, typename Fn>
+ORTHRUS_INLINE void for_row_tiles(int64_t first, int64_t count, Fn&& fn) {
+  int64_t tiles = (count + kMost - 1) / kMost;
+  for (const int64_t end = first + count; first < end; --tiles) {
+    const int64_t height = (end - first + tiles - 1) / tiles;
+    fn(first, height);
+    first += height;
+  }
+}
+
+/// Calls fn(Index<height>) for a height known at run time, 1 to kMost.
+template <int kMost, typename Fn>
+ORTHRUS_INLINE void with_height(int64_t height, Fn&& fn) {
+  unrolled<kMost>([&](auto i) ORTHRUS_INLINE_LAMBDA {
+    if (height == i.value + 1) fn(Index<i.value + 1>{});
+  });
+}
+
+/// Writes sums [height][width] of the outputs from 16 * panel on to `out`, with the bias, without
+/// the padding beyond the last output. Row `row` is a row of the job.
+template <typename V>
+void store_sums(const MatmulJob& job, int64_t row, int64_t height, int64_t panel, int64_t width,
+                const float* sums) {
+  const int64_t first = panel * kLanes;
+  const int64_t count = job.outputs - first < width ? job.outputs - first : width;
+  for (int64_t i = 0; i < height; ++i) {
+    float* out = job.out + (row + i) * job.out_stride + first;
+    const float* from = sums + i * width;
+    if (job.bias == nullptr) {
+      __builtin_memcpy(out, from, static_cast<size_t>(count) * sizeof(float));
+    } else {
+      for (int64_t n = 0; n < count; ++n) out[n] = from[n] + job.bias[first + n];
+    }
+  }
+}
+
+}  // namespace orthrus
