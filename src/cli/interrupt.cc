@@ -22,7 +22,7 @@ void on_interrupt(int) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(bool second_ends) {
   ORTHRUS_CHECK(::pipe2(pipe_, O_CLOEXEC) == 0);
   g_pipe = pipe_[1];
   watcher_ = std::thread([this] {
@@ -33,7 +33,7 @@ InterruptGuard::InterruptGuard() {
   });
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  action.sa_flags = SA_RESTART | (second_ends ? static_cast<int>(SA_RESETHAND) : 0);
   ::sigaction(SIGINT, &action, &previous_);
 }
 

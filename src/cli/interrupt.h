@@ -6,11 +6,11 @@
 
 namespace orthrus {
 
-/// While it lives, the first Ctrl-C asks `token()` to stop instead of ending the program; a second
-/// one ends it at once. One at a time.
+/// While it lives, Ctrl-C asks `token()` to stop instead of ending the program; a second one ends
+/// it at once where `second_ends`. One at a time.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  explicit InterruptGuard(bool second_ends = true);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;

@@ -1,0 +1,301 @@
+#include "cli/options.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.h"
+#include "cli/terminal.h"
+
+namespace orthrus {
+namespace {
+
+constexpr double kNoLimit = 9e15;  // integers up to here are exact in double
+
+// "15043+1.5", "15043-inf" (a ban); nullopt for anything else.
+std::optional<std::pair<int32_t, double>> parse_logit_bias(const std::string& text) {
+  char* end = nullptr;
+  errno = 0;
+  long token = std::strtol(text.c_str(), &end, 10);
+  bool good = end != text.c_str() && errno == 0 && token >= 0 && token <= INT32_MAX &&
+              (*end == '+' || *end == '-') && std::isdigit(static_cast<unsigned char>(text[0]));
+  if (good) {
+    const char* number = end;
+    double bias = std::strtod(number, &end);
+    good = end != number && *end == '\0' && !std::isnan(bias) && bias != INFINITY;
+    if (good) return std::pair(static_cast<int32_t>(token), bias);
+  }
+  return std::nullopt;
+}
+
+std::string check_logit_bias(const std::string& text) {
+  if (parse_logit_bias(text)) return {};
+  return fmt::format("expected TOKEN_ID+BIAS or TOKEN_ID-BIAS, found \"{}\"", text);
+}
+
+std::string check_json_object(const std::string& text) {
+  if (nlohmann::json::parse(text, nullptr, false).is_object()) return {};
+  return fmt::format("expected a JSON object, found \"{}\"", text);
+}
+
+CLI::Validator checked_by(std::string (*check)(const std::string&)) {
+  return CLI::Validator([check](std::string& text) { return check(text); }, "");
+}
+
+int64_t parse_draft_max(const std::string& text) {
+  if (text == "auto") return -1;
+  return std::stoll(text);  // the validator has seen to it
+}
+
+std::string check_draft_max(const std::string& text) {
+  bool digits = !text.empty() && text.size() <= 6;
+  for (char c : text) digits = digits && c >= '0' && c <= '9';
+  return digits || text == "auto"
+             ? std::string()
+             : fmt::format("expected auto or a number of drafts, found \"{}\"", text);
+}
+
+Consensus consensus_of(const std::string& name) {
+  if (name == "rejection") return Consensus::kRejection;
+  return name == "kl" ? Consensus::kKl : Consensus::kExact;
+}
+
+uint64_t choose_seed(const GenerationFlags& flags, double temperature) {
+  if (flags.seed && *flags.seed >= 0) return static_cast<uint64_t>(*flags.seed);
+  return temperature > 0 ? std::random_device()() : 0;
+}
+
+void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
+  const char* group = "Sampling";
+  app.add_option("--temp,--temperature", flags.temperature,
+                 "temperature, 0: greedy (default: the model's own); applied after the penalties "
+                 "and before top-k, top-p, min-p (llama.cpp applies it last)")
+      ->check(number_in(0, 1e6))
+      ->group(group);
+  app.add_option("--top-k", flags.top_k, "keep the k most likely tokens, 0: all")
+      ->check(number_in(0, INT32_MAX))
+      ->group(group);
+  app.add_option("--top-p", flags.top_p, "keep the most likely tokens of that joint probability")
+      ->check(number_in(0, 1))
+      ->group(group);
+  app.add_option("--min-p", flags.min_p,
+                 "keep tokens with that share of the best one's probability")
+      ->check(number_in(0, 1))
+      ->group(group);
+  app.add_option("-s,--seed", flags.seed, "seed of the noise (default, or -1: drawn and shown)")
+      ->check(number_in(-1, kNoLimit))
+      ->group(group);
+  app.add_option("--repeat-penalty", flags.repeat_penalty, "1: off")
+      ->check(number_in(1e-3, 1e3))
+      ->group(group);
+  app.add_option("--repeat-last-n", flags.repeat_last_n,
+                 "tokens that penalties look back at, -1: all (default 64)")
+      ->check(number_in(-1, INT32_MAX))
+      ->group(group);
+  app.add_option("--presence-penalty", flags.presence_penalty, "0: off")
+      ->check(number_in(-1e3, 1e3))
+      ->group(group);
+  app.add_option("--frequency-penalty", flags.frequency_penalty, "0: off")
+      ->check(number_in(-1e3, 1e3))
+      ->group(group);
+  app.add_option("--logit-bias", flags.logit_bias,
+                 "TOKEN_ID(+/-)BIAS, e.g. 15043+1 or 15043-inf; repeatable")
+      ->check(checked_by(check_logit_bias))
+      ->allow_extra_args(false)
+      ->group(group);
+}
+
+}  // namespace
+
+CLI::Validator number_in(double least, double most) {
+  return CLI::Validator(
+      [least, most](std::string& text) -> std::string {
+        char* end = nullptr;
+        double value = std::strtod(text.c_str(), &end);
+        if (end != text.c_str() && *end == '\0' && value >= least && value <= most) return {};
+        return most >= kNoLimit || most == INT32_MAX
+                   ? fmt::format("expected a number of at least {}, found \"{}\"", least, text)
+                   : fmt::format("expected a number from {} to {}, found \"{}\"", least, most,
+                                 text);
+      },
+      "");
+}
+
+void add_model_flag(CLI::App& app, std::string& model) {
+  app.add_option("-m,--model", model, "a directory, a .gguf file, or the name of a pulled model")
+      ->group("Model");
+}
+
+void add_model_flags(CLI::App& app, ModelFlags& flags) {
+  const char* group = "Model";
+  add_model_flag(app, flags.model);
+  app.add_option("--adapter", flags.adapter,
+                 "diffusion weights: a path, or \"copy\" for untrained ones (default: the model's)")
+      ->group(group);
+  app.add_option("--view", flags.view, "dual: with the diffusion view; ar: without")
+      ->check(CLI::IsMember({"dual", "ar"}))
+      ->group(group);
+  app.add_option("--weights", flags.weights, "runtime format; auto keeps the file's precision")
+      ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("-c,--ctx-size,--max-seq-len", flags.context,
+                 "tokens of prompt and answer together, 0: the model's limit")
+      ->check(number_in(0, INT32_MAX))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("-t,--threads", flags.threads, "0: all that this process may use")
+      ->check(number_in(0, 1024))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--ubatch-size", flags.ubatch, "(-ub) most prompt tokens a pass")
+      ->check(number_in(1, 65536))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--cache-type-k", flags.key_type, "(-ctk) type of cached keys")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->group(group);
+  app.add_option("--cache-type-v", flags.value_type, "(-ctv) type of cached values")
+      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->group(group);
+}
+
+void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
+  const char* group = "Generation";
+  app.add_option("-n,--predict,--n-predict,--max-new-tokens", flags.max_tokens,
+                 "most tokens of an answer, -1: up to the context's end")
+      ->check(number_in(-1, INT32_MAX))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--stop", flags.stop, "end the answer before this text; repeatable")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_flag("--ignore-eos", flags.ignore_eos, "go on after the end-of-sequence token")
+      ->group(group);
+  app.add_option("--draft-max", flags.draft_max,
+                 "most drafts a cycle: auto, or a number (0: plain AR)")
+      ->check(checked_by(check_draft_max))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--consensus", flags.consensus,
+                 "exact: the plain AR text; rejection: the AR distribution; kl: approximate")
+      ->check(CLI::IsMember({"exact", "rejection", "kl"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--consensus-threshold", flags.consensus_threshold,
+                 "nats: kl takes drafts below it; conflicts are counted at it")
+      ->check(number_in(0, 1e6))
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--consensus-stats", flags.consensus_stats,
+               "report KL and conflict rate in every mode")
+      ->group(group);
+  add_sampling_flags(app, flags);
+}
+
+void add_text_flags(CLI::App& app, PromptFlags& flags) {
+  app.add_option("-p,--prompt", flags.prompt, "the text")->group("Input");
+  app.add_option("-f,--file", flags.file, "the text from a file, - for stdin")->group("Input");
+  app.add_option("text", flags.words, "the text")->group("Input");
+}
+
+void add_template_flags(CLI::App& app, PromptFlags& flags) {
+  app.add_option("--system-prompt", flags.system, "(-sys) the system message")->group("Input");
+  app.add_option("--chat-template-kwargs", flags.template_kwargs,
+                 "variables for the chat template, a JSON object")
+      ->check(checked_by(check_json_object))
+      ->group("Input");
+}
+
+WeightFormat weight_format(const std::string& name) {
+  static const std::map<std::string, WeightFormat> kFormats = {{"auto", WeightFormat::kAuto},
+                                                               {"f32", WeightFormat::kF32},
+                                                               {"bf16", WeightFormat::kBF16},
+                                                               {"q8", WeightFormat::kQ8},
+                                                               {"q4", WeightFormat::kQ4}};
+  return kFormats.at(name);
+}
+
+std::optional<KvType> kv_type(const std::string& name) {
+  if (name.empty()) return std::nullopt;
+  return name == "f32" ? KvType::kF32 : KvType::kBF16;
+}
+
+const char* consensus_name(Consensus consensus) {
+  if (consensus == Consensus::kRejection) return "rejection";
+  return consensus == Consensus::kKl ? "kl" : "exact";
+}
+
+const char* finish_reason_name(FinishReason reason) {
+  if (reason == FinishReason::kStop) return "stop";
+  return reason == FinishReason::kLength ? "length" : "cancelled";
+}
+
+void require_model(const std::string& model) {
+  if (model.empty()) fail_usage("which model? Name one with -m");
+}
+
+LoadOptions load_options(const ModelFlags& flags, int64_t batch) {
+  require_model(flags.model);
+  if (flags.view == "ar" && !flags.adapter.empty()) {
+    fail_usage("--adapter has no use with --view ar");
+  }
+  LoadOptions options;
+  options.model = flags.model;
+  options.adapter = flags.adapter;
+  options.diffusion = flags.view != "ar";
+  options.weights = weight_format(flags.weights);
+  options.key_type = kv_type(flags.key_type);
+  options.value_type = kv_type(flags.value_type);
+  options.threads = flags.threads;
+  options.max_seq_len = flags.context;
+  options.ubatch = flags.ubatch;
+  options.batch = batch;
+  return options;
+}
+
+LanguageModel load_language_model(const ModelFlags& flags, int64_t batch) {
+  LoadOptions options = load_options(flags, batch);
+  ProgressLine progress("loading " + flags.model);
+  options.progress = [&progress](double share) { progress.update(share); };
+  LanguageModel model = LanguageModel::load(options);
+  if (flags.view == "dual" && !model.has_diffusion_view()) {
+    fail_usage("--view dual: {} has no diffusion view, and no --adapter names one", flags.model);
+  }
+  return model;
+}
+
+GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags& model_flags,
+                                 const LanguageModel& model) {
+  GenerateOptions options;
+  options.max_new_tokens = flags.max_tokens;
+  options.use_diffusion_mode = model_flags.view != "ar" && model.has_diffusion_view();
+  options.draft_max = parse_draft_max(flags.draft_max);
+  options.consensus = consensus_of(flags.consensus);
+  options.consensus_threshold = flags.consensus_threshold;
+  options.consensus_stats = flags.consensus_stats;
+  options.ignore_eos = flags.ignore_eos;
+  options.stop = flags.stop;
+  SamplingOptions& sampling = options.sampling;
+  sampling = model.default_sampling();
+  sampling.temperature = flags.temperature.value_or(sampling.temperature);
+  sampling.top_k = flags.top_k.value_or(sampling.top_k);
+  sampling.top_p = flags.top_p.value_or(sampling.top_p);
+  sampling.min_p = flags.min_p.value_or(sampling.min_p);
+  sampling.repeat_penalty = flags.repeat_penalty.value_or(sampling.repeat_penalty);
+  sampling.repeat_last_n = flags.repeat_last_n.value_or(sampling.repeat_last_n);
+  sampling.presence_penalty = flags.presence_penalty;
+  sampling.frequency_penalty = flags.frequency_penalty;
+  for (const std::string& text : flags.logit_bias) {
+    sampling.logit_bias.push_back(parse_logit_bias(text).value());
+  }
+  sampling.seed = choose_seed(flags, sampling.temperature);
+  return options;
+}
+
+}  // namespace orthrus

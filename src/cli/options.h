@@ -1,0 +1,86 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orthrus/language_model.h"
+
+namespace orthrus {
+
+/// Flags that say which model to load and how.
+struct ModelFlags {
+  std::string model;
+  std::string adapter;
+  std::string view;  ///< "dual", "ar" or "": dual where the model has a diffusion view
+  std::string weights = "auto";
+  std::string key_type, value_type;  ///< "bf16", "f32" or "": what suits the weights
+  int threads = 0;
+  int64_t context = 4096;
+  int64_t ubatch = 512;
+};
+
+/// Flags that say what follows a prompt. Unset ones keep the model's own defaults.
+struct GenerationFlags {
+  int64_t max_tokens = -1;
+  std::optional<double> temperature, top_p, min_p, repeat_penalty;
+  std::optional<int64_t> top_k, repeat_last_n, seed;
+  double presence_penalty = 0, frequency_penalty = 0;
+  std::vector<std::string> logit_bias;  ///< TOKEN_ID+BIAS or TOKEN_ID-BIAS
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  std::string draft_max = "auto";
+  std::string consensus = "exact";
+  double consensus_threshold = 0.01;
+  bool consensus_stats = false;
+};
+
+/// Flags that say where a prompt comes from and whether the chat template goes around it.
+struct PromptFlags {
+  std::vector<std::string> words;  ///< the prompt as plain arguments
+  std::optional<std::string> prompt;
+  std::string file;
+  std::string system;
+  std::string template_kwargs;  ///< a JSON object
+  bool raw = false;
+};
+
+void add_model_flag(CLI::App& app, std::string& model);
+void add_model_flags(CLI::App& app, ModelFlags& flags);
+void add_generation_flags(CLI::App& app, GenerationFlags& flags);
+void add_text_flags(CLI::App& app, PromptFlags& flags);
+void add_template_flags(CLI::App& app, PromptFlags& flags);
+
+/// For numbers from `least` to `most`; refuses NaN.
+CLI::Validator number_in(double least, double most);
+
+/// Names of enum values, as flags and reports have them.
+WeightFormat weight_format(const std::string& name);
+std::optional<KvType> kv_type(const std::string& name);
+const char* consensus_name(Consensus consensus);
+const char* finish_reason_name(FinishReason reason);
+
+/// Error(kUsage) where no model was named.
+void require_model(const std::string& model);
+
+LoadOptions load_options(const ModelFlags& flags, int64_t batch = 1);
+
+/// Loads the model, with progress on a terminal. Error(kUsage) for `--view dual` where it has no
+/// diffusion view.
+LanguageModel load_language_model(const ModelFlags& flags, int64_t batch = 1);
+
+/// The model's defaults with the flags over them. Draws a seed where none was given and the
+/// temperature is above 0.
+GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags& model_flags,
+                                 const LanguageModel& model);
+
+/// The user's text: plain arguments, -p, or -f (one newline at its end is dropped unless
+/// `keep_newline`). Error(kUsage) where there is none or more than one.
+std::string read_text(const PromptFlags& flags, bool keep_newline = false);
+
+/// All of a file, or of stdin for "-", of at most 256 MiB.
+std::string read_all(const std::string& file);
+
+}  // namespace orthrus

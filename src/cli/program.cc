@@ -1,0 +1,149 @@
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <new>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/config_file.h"
+#include "cli/nearest.h"
+#include "cli/terminal.h"
+#include "cli/version.h"
+
+namespace orthrus {
+namespace {
+
+std::string overview() {
+  std::string text =
+      "orthrus: dual-view language models, byte for byte the plain autoregressive text\n\n"
+      "Usage: orthrus COMMAND [FLAGS]\n\nCommands:\n";
+  for (const CommandEntry& entry : commands()) {
+    text += fmt::format("  {:12}{}\n", entry.name, entry.description);
+  }
+  return text + "\n`orthrus COMMAND --help` lists the flags of a command.\n";
+}
+
+const CommandEntry* find_command(const std::string& name) {
+  for (const CommandEntry& entry : commands()) {
+    if (name == entry.name) return &entry;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_unknown_command(const std::string& name) {
+  if (name.starts_with('-')) {
+    fail_usage("a command comes first, before {}: `orthrus --help` lists them", name);
+  }
+  std::vector<std::string> names;
+  for (const CommandEntry& entry : commands()) names.emplace_back(entry.name);
+  fail_usage("unknown command {} (the nearest is {}): `orthrus --help` lists them", name,
+             nearest(name, names));
+}
+
+std::vector<std::string> long_flags(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> all_long_flags() {
+  std::vector<std::string> names;
+  for (const CommandEntry& entry : commands()) {
+    CLI::App app;
+    auto command = entry.make();
+    command->add_flags(app);
+    for (std::string& name : long_flags(app)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// CLI11 says which arguments nobody took; the nearest flag helps where it is a typing mistake.
+[[noreturn]] void fail_extras(const CLI::App& app) {
+  const std::vector<std::string> extras = app.remaining();
+  const std::string& first = extras.front();
+  if (!first.starts_with("--")) fail_usage("unexpected argument {}", first);
+  const std::string name = first.substr(2, first.find('=') - 2);
+  fail_usage("unknown flag --{} (the nearest is --{})", name, nearest(name, long_flags(app)));
+}
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+int run_command(const CommandEntry& entry, std::vector<std::string> arguments) {
+  CLI::App app(entry.description, fmt::format("orthrus {}", entry.name));
+  app.allow_extras();
+  auto command = entry.make();
+  command->add_flags(app);
+  std::string config;
+  app.add_option("--config", config, "flags from a YAML or JSON file; the command line wins");
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp&) {
+    print(app.help());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    fail_usage("{}: {}", entry.name, one_line(error.what()));
+  }
+  if (!app.remaining().empty()) fail_extras(app);
+  if (!config.empty()) apply_config_file(config, app, all_long_flags());
+  return command->run();
+}
+
+int dispatch(std::vector<std::string> arguments) {
+  if (arguments.empty()) {
+    print(overview());
+    return 2;
+  }
+  std::string name = arguments.front();
+  arguments.erase(arguments.begin());
+  if (name == "--version") {
+    print(version_line() + "\n");
+    return 0;
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    if (arguments.empty()) {
+      print(overview());
+      return 0;
+    }
+    name = arguments.front();
+    arguments = {"--help"};
+  }
+  const CommandEntry* entry = find_command(name);
+  if (!entry) fail_unknown_command(name);
+  return run_command(*entry, canonical_arguments(std::move(arguments)));
+}
+
+int report(const std::string& message, int code) {
+  fmt::print(stderr, "orthrus: error: {}\n", one_line(message));
+  return code;
+}
+
+}  // namespace
+
+int run_program(int argc, const char* const* argv) {
+  // A reader that has gone away ends the program quietly, also where the parent ignores SIGPIPE.
+  std::signal(SIGPIPE, SIG_DFL);
+  init_logging();
+  try {
+    return dispatch({argv + std::min(argc, 1), argv + argc});
+  } catch (const Error& error) {
+    return report(error.what(), error.kind() == ErrorKind::kUsage ? 2 : 1);
+  } catch (const std::bad_alloc&) {
+    return report("out of memory", 1);
+  } catch (const std::exception& error) {
+    return report(error.what(), 1);
+  }
+}
+
+}  // namespace orthrus

@@ -1,0 +1,102 @@
+#include "cli/result_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "cli/terminal.h"
+
+namespace orthrus {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* or_auto(const std::string& name) { return name.empty() ? "auto" : name.c_str(); }
+
+// JSON has no infinity; a ban is the string that the flag takes.
+Json bias_json(const SamplingOptions& sampling) {
+  Json list = Json::array();
+  for (const auto& [token, bias] : sampling.logit_bias) {
+    list.push_back({token, std::isinf(bias) ? Json("-inf") : Json(bias)});
+  }
+  return list;
+}
+
+Json settings_json(const GenerateOptions& options, const ModelFlags& flags,
+                   const LanguageModel& model) {
+  const SamplingOptions& sampling = options.sampling;
+  return {{"model", flags.model},
+          {"adapter", flags.adapter},
+          {"view", options.use_diffusion_mode ? "dual" : "ar"},
+          {"weights", flags.weights},
+          {"cache_type_k", or_auto(flags.key_type)},
+          {"cache_type_v", or_auto(flags.value_type)},
+          {"threads", flags.threads},
+          {"ctx_size", model.max_seq_len()},
+          {"ubatch_size", flags.ubatch},
+          {"max_tokens", options.max_new_tokens},
+          {"draft_max", options.draft_max < 0 ? Json("auto") : Json(options.draft_max)},
+          {"consensus", consensus_name(options.consensus)},
+          {"consensus_threshold", options.consensus_threshold},
+          {"seed", sampling.seed},
+          {"temperature", sampling.temperature},
+          {"top_k", sampling.top_k},
+          {"top_p", sampling.top_p},
+          {"min_p", sampling.min_p},
+          {"repeat_penalty", sampling.repeat_penalty},
+          {"repeat_last_n", sampling.repeat_last_n},
+          {"presence_penalty", sampling.presence_penalty},
+          {"frequency_penalty", sampling.frequency_penalty},
+          {"logit_bias", bias_json(sampling)},
+          {"stop", options.stop},
+          {"ignore_eos", options.ignore_eos}};
+}
+
+}  // namespace
+
+Json result_json(const GenerateResult& result, const GenerateOptions& options,
+                 const ModelFlags& model_flags, const LanguageModel& model) {
+  Json report = {{"text", result.text},
+                 {"token_ids", result.token_ids},
+                 {"finish_reason", finish_reason_name(result.finish_reason)},
+                 {"prompt_tokens", result.prompt_tokens},
+                 {"completion_tokens", result.token_ids.size()},
+                 {"cycles", result.cycles},
+                 {"drafted", result.drafted},
+                 {"accepted", result.accepted},
+                 {"forward_passes", result.forward_passes},
+                 {"tokens_per_cycle", result.tokens_per_cycle()},
+                 {"tpf", result.tpf()}};
+  if (result.kl_mean) report["kl_mean"] = *result.kl_mean;
+  if (result.conflict_rate) report["conflict_rate"] = *result.conflict_rate;
+  report["prefill_seconds"] = result.prefill_seconds;
+  report["decode_seconds"] = result.decode_seconds;
+  report["kv_bytes"] = result.kv_bytes;
+  report["settings"] = settings_json(options, model_flags, model);
+  return report;
+}
+
+double decode_rate(const GenerateResult& result) {
+  double tokens = static_cast<double>(result.accepted + result.cycles);
+  return result.decode_seconds > 0 ? tokens / result.decode_seconds : 0;
+}
+
+std::string stats_line(const GenerateResult& result) {
+  std::string line = fmt::format(
+      "{} tokens, {:.1f} tokens/s, {:.2f} tokens per cycle, TPF {:.2f}; prompt {} tokens ({} "
+      "cached) "
+      "in {:.2f} s; KV {}",
+      result.token_ids.size(), decode_rate(result), result.tokens_per_cycle(), result.tpf(),
+      result.prompt_tokens, result.cached_tokens, result.prefill_seconds,
+      human_bytes(static_cast<double>(result.kv_bytes)));
+  if (result.kl_mean) line += fmt::format("; mean KL {:.4f}", *result.kl_mean);
+  if (result.conflict_rate)
+    line += fmt::format("; conflicts {:.2f} %", 100 * *result.conflict_rate);
+  return line;
+}
+
+std::string dump_json(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace orthrus

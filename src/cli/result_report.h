@@ -1,0 +1,23 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/options.h"
+
+namespace orthrus {
+
+/// The object of `--json`: text, token ids, counters, times and the settings that made them.
+nlohmann::ordered_json result_json(const GenerateResult& result, const GenerateOptions& options,
+                                   const ModelFlags& model_flags, const LanguageModel& model);
+
+/// "42 tokens, 31.5 tokens/s, 3.21 tokens per cycle, ...": one line for people.
+std::string stats_line(const GenerateResult& result);
+
+/// Tokens a second of the decode, the first token (of the prefill) not counted.
+double decode_rate(const GenerateResult& result);
+
+/// JSON text; bytes that are no UTF-8 (a path may hold some) become U+FFFD.
+std::string dump_json(const nlohmann::ordered_json& value, int indent = -1);
+
+}  // namespace orthrus
