@@ -1,0 +1,32 @@
+#include "cli/arguments.h"
+
+#include <gtest/gtest.h>
+
+namespace orthrus {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(CanonicalArguments, MapsLlamaCppShortNames) {
+  EXPECT_EQ(canonical_arguments({"-ctk", "f32", "-ctv=bf16", "-ub", "64", "-sys", "Be brief."}),
+            (Words{"--cache-type-k", "f32", "--cache-type-v=bf16", "--ubatch-size", "64",
+                   "--system-prompt", "Be brief."}));
+}
+
+TEST(CanonicalArguments, JoinsTextThatStartsWithADash) {
+  EXPECT_EQ(canonical_arguments({"-p", "-x", "--stop", "--", "-sys", "-ctk"}),
+            (Words{"--prompt=-x", "--stop=--", "--system-prompt=-ctk"}));
+}
+
+TEST(CanonicalArguments, LeavesOtherThingsAlone) {
+  const Words words = {"-p", "", "-f", "-", "-n", "-1", "-c", "0", "-p", "-"};
+  EXPECT_EQ(canonical_arguments(words), words);
+}
+
+TEST(CanonicalArguments, TouchesNothingBehindTwoDashes) {
+  EXPECT_EQ(canonical_arguments({"-ub", "1", "--", "-ub", "-p", "-x"}),
+            (Words{"--ubatch-size", "1", "--", "-ub", "-p", "-x"}));
+}
+
+}  // namespace
+}  // namespace orthrus
