@@ -202,7 +202,11 @@ void Generator::generate_batch(std::span<const BatchRequest> requests,
     }
     std::erase_if(running, [&](const std::unique_ptr<Active>& active) {
       if (!active->decoder->finished()) return false;
-      done(active->index, finish(*active));
+      if (const auto& error = active->decoder->error()) {
+        failed(active->index, error->what());
+      } else {
+        done(active->index, finish(*active));
+      }
       return true;
     });
   }
