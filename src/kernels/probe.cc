@@ -1,0 +1,102 @@
+#include "kernels/probe.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "base/aligned_buffer.h"
+#include "kernels/probe_kernel.h"
+
+namespace orthrus {
+namespace {
+
+// Memory read in one pass: far more than any cache where there is time to fill it.
+constexpr size_t kLargeBytes = size_t{1} << 30;
+constexpr size_t kSmallBytes = size_t{256} << 20;
+constexpr double kSecondsForLarge = 1.0;
+constexpr int kPasses = 10;
+// A timed run of the arithmetic loops: long beside starting the threads, short beside a time slice.
+constexpr double kBurstSeconds = 2e-3;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+const ProbeKernels& kernels_for(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512) return kProbeAvx512;
+  if (isa == Isa::kAvx2) return kProbeAvx2;
+#endif
+  return kProbePortable;
+}
+
+// Keeps the loops' results, so that the compiler cannot leave them out.
+std::atomic<uint32_t> sink;
+
+double measure_read(ThreadPool& pool, const ProbeKernels& kernels, double seconds) {
+  const double end = now() + seconds;
+  const size_t total = seconds >= kSecondsForLarge ? kLargeBytes : kSmallBytes;
+  const size_t part = total / static_cast<size_t>(pool.size()) / 4096 * 4096;
+  AlignedBuffer memory(part * static_cast<size_t>(pool.size()));
+  // Written by the thread that reads it: untouched pages would all be the same zero page.
+  pool.run([&](int t) { std::memset(memory.data() + static_cast<size_t>(t) * part, t + 1, part); });
+  double best = 0;
+  for (int pass = 0; pass < kPasses && (pass < 2 || now() < end); ++pass) {
+    const double start = now();
+    pool.run(
+        [&](int t) { sink ^= kernels.read(memory.data() + static_cast<size_t>(t) * part, part); });
+    best = std::max(best, static_cast<double>(memory.size()) / (now() - start));
+  }
+  return best * 1e-9;
+}
+
+/// Runs loop(rounds) on every thread, first in growing numbers of rounds, then until the time is
+/// up. Returns the best rate of operations, in 1e9 a second.
+template <typename Loop>
+double measure_rate(ThreadPool& pool, double ops_per_round, double seconds, Loop loop) {
+  const double end = now() + seconds;
+  int64_t rounds = 256;
+  double best = 0;
+  do {
+    const double start = now();
+    pool.run([&](int) { sink ^= loop(rounds); });
+    const double taken = now() - start;
+    best = std::max(best, static_cast<double>(rounds) / taken);
+    if (taken < kBurstSeconds) rounds *= 2;
+  } while (now() < end);
+  return best * ops_per_round * pool.size() * 1e-9;
+}
+
+}  // namespace
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t colon = line.find(':');
+    const size_t begin = line.find_first_not_of(" \t", std::min(colon, line.size() - 1) + 1);
+    if (begin != std::string::npos) return line.substr(begin);
+  }
+  return "unknown";
+}
+
+MachineLimits measure_machine(const ComputeContext& context, double seconds) {
+  const ProbeKernels& kernels = kernels_for(context.isa);
+  ThreadPool& pool = context.pool;
+  MachineLimits limits;
+  limits.cpu = cpu_name();
+  limits.isa = isa_name(context.isa);
+  limits.threads = pool.size();
+  limits.read_gbps = measure_read(pool, kernels, seconds * 2 / 3);
+  limits.fma_gflops = measure_rate(pool, kernels.fma_ops, seconds / 6, [&](int64_t rounds) {
+    return static_cast<uint32_t>(kernels.fma(rounds, 0.5f) > 0);
+  });
+  limits.int8_gops = measure_rate(pool, kernels.int8_ops, seconds / 6, [&](int64_t rounds) {
+    return static_cast<uint32_t>(kernels.int8(rounds, 5));
+  });
+  return limits;
+}
+
+}  // namespace orthrus

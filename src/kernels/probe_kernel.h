@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace orthrus {
+
+/// Loops that reach an instruction set's limits. Each returns a value that depends on all its work.
+struct ProbeKernels {
+  /// Reads `bytes` bytes (a multiple of 1024) at p, aligned to 64.
+  uint32_t (*read)(const std::byte* p, size_t bytes);
+  /// Independent chains of f32 multiply-adds; `rounds` rounds of `fma_ops` operations.
+  float (*fma)(int64_t rounds, float x);
+  double fma_ops;
+  /// The same for int8 products added into int32.
+  int32_t (*int8)(int64_t rounds, int32_t x);
+  double int8_ops;
+};
+
+extern const ProbeKernels kProbePortable;
+extern const ProbeKernels kProbeAvx2;
+extern const ProbeKernels kProbeAvx512;
+
+}  // namespace orthrus
