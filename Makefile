@@ -7,7 +7,7 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'tests/*.h' 'ben
 UNIT_TESTS := ^(base|formats|text|kernels|cache|model|decode|engine|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench soak fuzz fuzz-build sanitize sanitize-address sanitize-thread lint \
+.PHONY: help build demo test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
   format clean pull
 
 help:
@@ -44,8 +44,7 @@ demo: pull
 	@bash scripts/demo.sh
 
 # The summary of ctest is the last that this prints.
-test: build .venv/.setup pull fuzz-build
-	@FUZZ_SECONDS=3 bash scripts/fuzz.sh
+test: build .venv/.setup pull
 	@ctest --test-dir build --output-on-failure -LE soak
 
 bench: build
@@ -54,13 +53,11 @@ bench: build
 soak: build pull
 	@bash scripts/soak.sh
 
-fuzz-build: build/.setup
+fuzz: build/.setup
 	@mkdir -p build-fuzz
 	@cmake -S . -B build-fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DORTHRUS_FUZZ=ON -DORTHRUS_TESTS=OFF \
 	  >build-fuzz/cmake.log || { cat build-fuzz/cmake.log; exit 1; }
 	@cmake --build build-fuzz -j $(JOBS) --target fuzz_all
-
-fuzz: fuzz-build
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) bash scripts/fuzz.sh
 
 sanitize: sanitize-address sanitize-thread

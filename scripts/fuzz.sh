@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for FUZZ_SECONDS (default 60). Seeds and earlier findings lie in
-# fuzz/seeds/NAME; what a run adds goes to build-fuzz/corpus/NAME, crashes to build-fuzz/crashes.
+# fuzz/corpus/NAME; what a run adds goes to build-fuzz/corpus/NAME, crashes to build-fuzz/crashes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,12 +13,10 @@ for target in build-fuzz/fuzz/fuzz_*; do
   name="${name#fuzz_}"
   corpus="build-fuzz/corpus/$name"
   mkdir -p "$corpus"
-  seeds=()
-  [[ -d "fuzz/seeds/$name" ]] && seeds=("fuzz/seeds/$name")
   log="build-fuzz/$name.log"
-  if ! "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 \
+  if ! "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
       -print_final_stats=1 -artifact_prefix="build-fuzz/crashes/$name-" \
-      "$corpus" "${seeds[@]}" >"$log" 2>&1; then
+      "$corpus" "fuzz/corpus/$name" >"$log" 2>&1; then
     tail -40 "$log" >&2
     echo "fuzz: $name failed; its input lies in build-fuzz/crashes/" >&2
     exit 1
