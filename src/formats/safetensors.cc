@@ -15,8 +15,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;
-constexpr size_t kMaxIndexBytes = size_t{64} << 20;
+// A parsed tree takes up to some 20 times its text: these keep it to some 400 MB. A header of 16 MiB
+// describes over 100,000 tensors.
+constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
+constexpr size_t kMaxIndexBytes = size_t{16} << 20;
 constexpr size_t kMaxDimensions = 8;
 
 std::optional<TensorType> readable_type(std::string_view name) {
