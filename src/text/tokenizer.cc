@@ -47,15 +47,20 @@ Vocabulary build_vocabulary(const TokenizerSpec& spec) {
   return vocabulary;
 }
 
-/// Also checks them against the model's tokens: where both have the text the ids must agree.
+/// Also checks that no other token has the id, and that the model has the text under no other id.
 void add_added_tokens(const TokenizerSpec& spec, Vocabulary& vocabulary) {
   for (const AddedToken& token : spec.added) {
     std::string bytes;
-    int32_t model_id =
-        append_spelled_bytes(bytes, token.content) ? vocabulary.find(bytes) : int32_t{-1};
+    bool spelled = append_spelled_bytes(bytes, token.content);
+    int32_t model_id = spelled ? vocabulary.find(bytes) : -1;
     if (model_id >= 0 && model_id != token.id) {
       fail("{}: added token \"{}\" has id {}, but {} in the vocabulary", spec.where,
            printable(token.content), token.id, model_id);
+    }
+    bool taken = vocabulary.has(token.id) && model_id < 0;
+    if (taken && vocabulary.bytes(token.id) != token.content) {
+      fail("{}: added token \"{}\" has the id {} of another token", spec.where,
+           printable(token.content), token.id);
     }
     vocabulary.add_literal(token.content, token.id, token.special);
   }

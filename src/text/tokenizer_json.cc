@@ -61,6 +61,11 @@ class SpecBuilder {
     if (!model.is_object()) fail("{}: no object \"model\"", spec_.where);
     std::string type = text(model, "type", "model");
     if (type != "BPE") unsupported("model.type", type, "\"BPE\"");
+    // The reader has taken both out where they are what they should be.
+    if (spec_.vocabulary.empty() || model.contains("vocab")) {
+      fail("{}: model.vocab is not an object of tokens", spec_.where);
+    }
+    if (model.contains("merges")) fail("{}: model.merges is not an array", spec_.where);
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
       std::string affix = text(model, key, "model");
       if (!affix.empty()) unsupported(std::string("model.") + key, affix, "none");
