@@ -142,7 +142,11 @@ Decoder::Impl::Impl(const Setup& setup)
     ORTHRUS_CHECK(cost != nullptr);
     draft_length.emplace(*cost, block_size);
   }
-  if (room == 0) finish(FinishReason::kLength);
+  if (room == 0) {
+    finish(FinishReason::kLength);
+  } else {
+    reserve_cache();
+  }
 }
 
 /// Capacity follows the tokens decided, not the view: a generation takes the same KV blocks with
@@ -154,7 +158,6 @@ void Decoder::Impl::reserve_cache() {
 
 Span Decoder::Impl::plan(int64_t max_rows, int64_t companions) {
   ORTHRUS_CHECK(phase != Phase::kFinished && max_rows >= 1);
-  reserve_cache();
   Span span;
   if (phase == Phase::kPrefill) {
     span = plan_prefill(max_rows);
@@ -296,6 +299,7 @@ void Decoder::Impl::emit_chosen(std::span<const float> logits) {
 }
 
 void Decoder::Impl::emit(int32_t token) {
+  reserve_cache();
   tokens[static_cast<size_t>(count++)] = token;
   result.token_ids.push_back(token);
   const bool wanted = sink == nullptr || sink->on_token(token);

@@ -63,10 +63,11 @@ class Decoder {
   bool in_prefill() const;
   /// The next span, of at most `max_rows` >= 1 rows; valid until consume(). `companions`: sequences
   /// that share the pass, this one included (the automatic length spends rows where they pay). With
-  /// fewer than block_size rows a block is cut short. Error(kInput) where the KV pool is exhausted.
+  /// fewer than block_size rows a block is cut short.
   Span plan(int64_t max_rows, int64_t companions);
   /// logits: [logits_end - logits_begin, vocab] of the planned span. Where the model's AR row is
-  /// not usable (NaN, +inf, everything banned) the generation ends with error().
+  /// not usable (NaN, +inf, everything banned) the generation ends with error(). Error(kInput)
+  /// where the KV pool is exhausted, here and in the constructor.
   void consume(std::span<const float> logits);
   /// Ends the generation now with kCancelled.
   void cancel();

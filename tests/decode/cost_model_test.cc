@@ -1,0 +1,101 @@
+#include "decode/cost_model.h"
+
+#include <gtest/gtest.h>
+
+#include "base/counter_rng.h"
+
+namespace orthrus {
+namespace {
+
+ModelCost small_model() {
+  ModelCost cost;
+  cost.shared = {.bytes = 8e7, .f32_macs = 4e7, .int8_macs = 0};
+  cost.ar = {.bytes = 3e7, .f32_macs = 1.5e7, .int8_macs = 0};
+  cost.diffusion = {.bytes = 2e7, .f32_macs = 0, .int8_macs = 2e7};
+  cost.lm_head = {.bytes = 5e7, .f32_macs = 2.5e7, .int8_macs = 0};
+  cost.kv_bytes_per_token = 1e5;
+  return cost;
+}
+constexpr MachineRates kRates{.bytes_per_second = 1e10, .f32_flops = 1e11, .int8_ops = 4e11};
+
+PassShape ar(int64_t rows, int64_t context = 0) {
+  return {.ar_rows = rows, .diffusion_rows = 0, .logit_rows = rows, .context_tokens = context};
+}
+PassShape diffusion(int64_t rows) {
+  return {.ar_rows = 0, .diffusion_rows = rows, .logit_rows = rows - 1, .context_tokens = 0};
+}
+
+TEST(CostModel, PredictsFromBytesAndOperations) {
+  const CostModel cost(small_model(), kRates);
+  EXPECT_NEAR(cost.predict(ar(1)), 16e-3, 1e-9);         // (8 + 3 + 5) e7 bytes
+  EXPECT_NEAR(cost.predict(ar(1, 1000)), 26e-3, 1e-9);   // and 1e8 bytes of keys and values
+  EXPECT_NEAR(cost.predict(ar(100)), 160e-3, 1e-9);      // 8e7 MACs a row
+  EXPECT_NEAR(cost.predict(diffusion(2)), 15e-3, 1e-9);  // its own projections, not AR's
+  const PassShape no_logits{
+      .ar_rows = 1, .diffusion_rows = 0, .logit_rows = 0, .context_tokens = 0};
+  EXPECT_NEAR(cost.predict(no_logits), 11e-3, 1e-9);  // the head is not read
+  const PassShape mixed{.ar_rows = 1, .diffusion_rows = 1, .logit_rows = 2, .context_tokens = 0};
+  EXPECT_NEAR(cost.predict(mixed), 18e-3, 1e-9);  // shared weights once
+}
+
+TEST(CostModel, LearnsPerKindAndRowCount) {
+  CostModel cost(small_model(), kRates);
+  const auto observe = [&](const PassShape& shape, double factor) {
+    const double analytic = CostModel(small_model(), kRates).predict(shape);
+    for (int i = 0; i < 40; ++i) cost.observe(shape, analytic * factor);
+    return analytic;
+  };
+  const double one = observe(ar(1), 1.2), eight = observe(ar(8), 1.8);
+  EXPECT_NEAR(cost.predict(ar(1)) / one, 1.2, 0.01);
+  EXPECT_NEAR(cost.predict(ar(8)) / eight, 1.8, 0.01);
+  // Unseen counts follow the nearest one seen, an unseen kind follows another.
+  const CostModel fresh(small_model(), kRates);
+  EXPECT_NEAR(cost.predict(ar(3)) / fresh.predict(ar(3)), 1.2, 0.01);
+  EXPECT_NEAR(cost.predict(ar(32)) / fresh.predict(ar(32)), 1.8, 0.01);
+  EXPECT_NEAR(cost.predict(diffusion(8)) / fresh.predict(diffusion(8)), 1.8, 0.01);
+  observe(diffusion(8), 0.9);
+  EXPECT_NEAR(cost.predict(diffusion(8)) / fresh.predict(diffusion(8)), 0.9, 0.01);
+  EXPECT_NEAR(cost.predict(ar(8)) / eight, 1.8, 0.01);
+  // Another context uses what was learned at this one.
+  EXPECT_NEAR(cost.predict(ar(1, 500)) / fresh.predict(ar(1, 500)), 1.2, 0.01);
+  EXPECT_EQ(cost.observations(ar(1)), 40);
+  EXPECT_EQ(cost.observations(ar(2)), 0);
+}
+
+TEST(CostModel, SurvivesANoisyMachine) {
+  CostModel cost(small_model(), kRates);
+  const double analytic = cost.predict(ar(4));
+  for (uint32_t i = 0; i < 300; ++i) {
+    const auto bits = philox4x32({i, 0, 0, 0}, {2, 2});
+    double seconds = analytic * 1.3 * (0.95 + 0.1 * open_uniform(bits[0]));
+    if (bits[1] % 50 == 0) seconds *= 20;  // another program had the cores
+    cost.observe(ar(4), seconds);
+    if (i > 20) {
+      ASSERT_GT(cost.predict(ar(4)) / analytic, 1.2) << i;
+      ASSERT_LT(cost.predict(ar(4)) / analytic, 1.5) << i;
+    }
+  }
+}
+
+TEST(CostModel, FollowsALastingChange) {
+  CostModel cost(small_model(), kRates);
+  const double analytic = cost.predict(ar(4));
+  for (int i = 0; i < 100; ++i) cost.observe(ar(4), analytic);
+  for (int i = 0; i < 60; ++i) cost.observe(ar(4), 3 * analytic);
+  EXPECT_NEAR(cost.predict(ar(4)) / analytic, 3, 0.1);
+}
+
+TEST(CostModel, EveryRowCountHasAPlace) {
+  CostModel cost(small_model(), kRates);
+  double last = 0;
+  for (int64_t rows = 1; rows <= 5000; ++rows) {
+    const double before = cost.predict(ar(rows));
+    EXPECT_GE(before, last);
+    last = before;
+  }
+  for (int64_t rows = 1; rows <= 5000; ++rows) cost.observe(ar(rows), 1);
+  for (int64_t rows = 1; rows <= 5000; ++rows) EXPECT_GT(cost.observations(ar(rows)), 0);
+}
+
+}  // namespace
+}  // namespace orthrus
