@@ -163,15 +163,16 @@ Interpreter::Flow Interpreter::run_for(const Statement& statement) {
   return run(statement.blocks[1]);
 }
 
-/// False where there was no item.
+/// Whether any turn came to its end: Jinja runs the else of a loop that only broke or continued.
 bool Interpreter::run_turns(const Statement& statement, Loop& loop, const Value& loop_value) {
   bool any = false;
   while (loop.advance()) {
-    any = true;
     const NewScope inner(*this, scope_);
     scope_->set("loop", loop_value);
     assign(*statement.targets[0], *loop.current);
-    if (run(statement.blocks[0]) == Flow::kBreak) break;
+    const Flow flow = run(statement.blocks[0]);
+    if (flow == Flow::kBreak) break;
+    any = any || flow == Flow::kNext;
   }
   return any;
 }

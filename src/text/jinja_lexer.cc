@@ -133,6 +133,7 @@ class Lexer {
     const bool trims = starts(at, "-%}");
     if (!trims && !starts(at, "%}")) return false;
     move_to(trims ? skip_space(at + 3) : at + 2);
+    if (at_ == source_.size()) return true;  // Jinja minds a missing end only where text follows
     for (size_t end = source_.find("{%", at_); end != std::string::npos;
          end = source_.find("{%", end + 1)) {
       if (read_end_of_raw(end)) return true;

@@ -70,7 +70,6 @@ Value first(Interpreter& in, const Value& input, const Arguments& arguments) {
 Value last(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("last", arguments, {});
   if (input.is(ObjectKind::kIterator)) fail("last: a generator cannot be reversed");
-  if (input.is_undefined()) fail("{}", input.why_undefined());
   const auto items = elements(in.budget(), input);
   return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
 }

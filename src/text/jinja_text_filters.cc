@@ -95,7 +95,7 @@ Value tojson(Interpreter& in, const Value& input, const Arguments& arguments) {
       if (width > 1000) fail("tojson: an indent over 1000");
       style.indent = std::string(static_cast<size_t>(width), ' ');
     }
-    style.item_separator = ",";
+    style.item_separator.assign(1, ',');
   }
   if (bound.has(2) && !bound[2].is_none()) {
     const auto pair = elements(in.budget(), bound[2]);

@@ -23,7 +23,7 @@ __extension__ typedef __int128 Int;
 /// byte of a string or container made is counted when it is made, so the sum also bounds memory.
 class Budget {
  public:
-  static constexpr uint64_t kMaxSteps = 50'000'000;
+  static constexpr uint64_t kMaxSteps = 10'000'000;
   static constexpr uint64_t kMaxBytes = 512ull << 20;
   static constexpr int kMaxDepth = 200;  // nesting of containers
 

@@ -76,7 +76,7 @@ TEST(ChatTemplate, AgreesWithJinja2) {
       EXPECT_NE(render_error(source, each["context"]), "no error") << each["error"];
     } else {
       std::string text;
-      ASSERT_NO_THROW(text = render(source, each["context"]));
+      EXPECT_NO_THROW(text = render(source, each["context"]));
       EXPECT_EQ(text, each["text"].get<std::string>());
     }
   }
