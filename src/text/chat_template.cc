@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -39,6 +40,19 @@ Json read_json(const std::filesystem::path& path) {
   Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) fail("{}: expected a JSON object", path.string());
   return json;
+}
+
+/// Errors are one line of bearable length, whatever of the template they quote.
+[[noreturn]] void fail_in_one_line(std::string message) {
+  constexpr size_t kMaxBytes = 1000;
+  size_t size = std::min(message.size(), kMaxBytes);
+  while (size < message.size() && (static_cast<unsigned char>(message[size]) & 0xc0) == 0x80)
+    --size;
+  const bool cut = size < message.size();
+  message.resize(size);
+  std::replace_if(
+      message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  throw Error(ErrorKind::kInput, cut ? message + "..." : message);
 }
 
 /// "chat_template": the text, or a list of {name, template} with a "default".
@@ -99,7 +113,11 @@ ChatTemplate::ChatTemplate(std::string_view source) : impl_(std::make_unique<Imp
   if (source.size() > kMaxSourceBytes) {
     fail("chat template has {} bytes, expected at most {}", source.size(), kMaxSourceBytes);
   }
-  impl_->block = jinja::parse(source);
+  try {
+    impl_->block = jinja::parse(source);
+  } catch (const Error& error) {
+    fail_in_one_line(error.what());
+  }
 }
 
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
@@ -144,10 +162,9 @@ std::string ChatTemplate::render(const Json& context) const {
     }
     return interpreter.render(impl_->block, std::move(entries));
   } catch (const jinja::RaisedByTemplate& raised) {
-    throw Error(ErrorKind::kInput, raised.message);
+    fail_in_one_line(raised.message);
   } catch (const Error& error) {
-    throw Error(ErrorKind::kInput,
-                fmt::format("chat template line {}: {}", interpreter.line(), error.what()));
+    fail_in_one_line(fmt::format("chat template line {}: {}", interpreter.line(), error.what()));
   }
 }
 
