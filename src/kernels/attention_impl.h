@@ -165,17 +165,16 @@ struct AttentionImpl {
     }
   }
 
-  /// Tokens [begin, end) for kQueries queries from `first` on, all dimensions.
-  template <KvType kType, int kQueries>
+  /// Tokens [begin, end) for kQueries queries from `first` on, dimensions from d on: in the widest
+  /// tiles that fit, the rest in narrower ones.
+  template <KvType kType, int kQueries, int kWidth = tile_width(kQueries, 8)>
   static void add_values(const ChunkGroup& group, int first, int begin, int end,
-                         const Scores& weights) {
-    constexpr int kWidth = tile_width(kQueries, 8);
-    int64_t d = 0;
+                         const Scores& weights, int64_t d = 0) {
     for (; d + 16 * kWidth <= group.head_dim; d += 16 * kWidth) {
       value_tile<kType, kQueries, kWidth>(group, first, d, begin, end, weights);
     }
-    for (; d < group.head_dim; d += 16) {
-      value_tile<kType, kQueries, 1>(group, first, d, begin, end, weights);
+    if constexpr (kWidth > 1) {
+      add_values<kType, kQueries, kWidth / 2>(group, first, begin, end, weights, d);
     }
   }
 
