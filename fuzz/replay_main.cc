@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer, with any compiler: every file given (or in a directory given)
-// as it is, then cut short and with bytes changed, the same way each time.
+// Runs a fuzz target without libFuzzer, with any compiler: every file given (or in a directory
+// given) as it is, then cut short and with bytes changed, the same way each time.
 //   replay_gguf [--variants=N] FILE|DIRECTORY...
 #include <algorithm>
 #include <cstdint>

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-// A parsed tree takes up to some 20 times its text: these keep it to some 400 MB. A header of 16 MiB
-// describes over 100,000 tensors.
+// A parsed tree takes up to some 20 times its text: these keep it to some 400 MB. A header of 16
+// MiB describes over 100,000 tensors.
 constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
 constexpr size_t kMaxIndexBytes = size_t{16} << 20;
 constexpr size_t kMaxDimensions = 8;
