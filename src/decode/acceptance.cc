@@ -1,6 +1,7 @@
 #include "decode/acceptance.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace orthrus {
 
@@ -14,22 +15,32 @@ void AcceptanceProfile::observe(int64_t drafted, int64_t accepted) {
   }
 }
 
-double AcceptanceProfile::prior_rate(size_t place, const AcceptanceProfile* prior) const {
-  return prior == nullptr ? kUnknown : prior->rate(static_cast<int64_t>(place), nullptr);
+double AcceptanceProfile::blend(int64_t place, double prior) const {
+  const size_t i = static_cast<size_t>(place);
+  return (accepted_[i] + kPriorWeight * prior) / (tried_[i] + kPriorWeight);
 }
 
-double AcceptanceProfile::rate(int64_t place, const AcceptanceProfile* prior) const {
-  // How the whole profile does against its prior: a request that fails at the first place is not
-  // believed to do well at the next.
+AcceptanceProfile::Rates AcceptanceProfile::rates() const {
+  Rates rates;
+  double before = kUnknown;
+  for (int64_t place = 0; place < kPlaces; ++place) {
+    before = rates[static_cast<size_t>(place)] = blend(place, before);
+  }
+  return rates;
+}
+
+AcceptanceProfile::Rates AcceptanceProfile::rates(const Rates& prior) const {
   double expected = kPriorWeight, found = kPriorWeight;
-  for (size_t i = 0; i < tried_.size(); ++i) {
-    if (tried_[i] == 0) continue;
-    expected += tried_[i] * prior_rate(i, prior);
+  for (size_t i = 0; i < prior.size(); ++i) {
+    expected += tried_[i] * prior[i];
     found += accepted_[i];
   }
-  const size_t i = static_cast<size_t>(std::min(place, kPlaces - 1));
-  const double base = std::min(prior_rate(i, prior) * found / expected, 0.99);
-  return (accepted_[i] + kPriorWeight * base) / (tried_[i] + kPriorWeight);
+  Rates rates;
+  for (int64_t place = 0; place < kPlaces; ++place) {
+    const size_t i = static_cast<size_t>(place);
+    rates[i] = blend(place, std::min(prior[i] * found / expected, 0.99));
+  }
+  return rates;
 }
 
 }  // namespace orthrus

@@ -97,11 +97,11 @@ void CostModel::observe(const PassShape& shape, double seconds) {
   const int bucket = bucket_of(shape.ar_rows + shape.diffusion_rows);
   const double before = correction(kind, bucket);
   Correction& learned = corrections_[kind][static_cast<size_t>(bucket)];
-  // The first passes count as a mean, later ones with a tenth; a step sees at most a factor 1.5 off
-  // (4 at first).
-  const double limit = learned.count < 4 ? 4.0 : 1.5;
+  // The first passes count as a mean, later ones with a tenth. What disturbs a pass makes it
+  // longer, so a step up is bounded more tightly than one down.
+  const double up = learned.count == 0 ? 4.0 : learned.count < 4 ? 2.0 : 1.5;
   const double weight = std::max(0.1, 1.0 / static_cast<double>(learned.count + 1));
-  const double ratio = std::clamp(seconds / expected, before / limit, before * limit);
+  const double ratio = std::clamp(seconds / expected, before / 4, before * up);
   learned.factor = before + weight * (ratio - before);
   ++learned.count;
 }

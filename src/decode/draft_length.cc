@@ -1,19 +1,25 @@
 #include "decode/draft_length.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
 
 namespace orthrus {
 namespace {
 
 constexpr double kRequestDecay = 0.96;  // half-life 17 cycles
 constexpr double kAllowance = 0.01;     // of the time of plain steps may go into probes
-constexpr double kOpening = 3;          // plain steps that a promising start may lose
+constexpr double kOpening = 3;          // plain steps that a promising start may lose,
+constexpr double kSureOpening = 6;      // and where earlier requests had a
+constexpr double kSureGain = 1.1;       // gain like this
+constexpr double kSureCycles = 16;      // over so many cycles
 constexpr double kCeiling = 12;         // plain steps of past gain that may be lost again
 constexpr double kGainToStart = 1.03;   // predicted gain over AR to leave it
 constexpr double kGainToStay = 1.01;
 constexpr double kGainToChange = 1.02;  // from one number of drafts to another
 constexpr double kMostExpensiveProbe = 16;
 constexpr int64_t kArPassesWanted = 3;  // before its time is believed
+constexpr int64_t kTimedEnough = 8;     // passes of a length before its time is believed
 constexpr int64_t kArEvery = 128;       // cycles: a plain step keeps its time fresh
 
 }  // namespace
@@ -21,72 +27,120 @@ constexpr int64_t kArEvery = 128;       // cycles: a plain step keeps its time f
 DraftLength::DraftLength(CostModel& cost, int64_t block_size)
     : cost_(cost), block_size_(block_size), acceptance_(kRequestDecay) {}
 
-double DraftLength::seconds(int64_t drafts, const Situation& s) const {
+PassShape DraftLength::verify_shape(int64_t drafts, const Situation& s) {
   const int64_t rows = s.companions * (drafts + 1);
-  const int64_t context = s.companions * s.context;
-  const double verify = cost_.predict(
-      {.ar_rows = rows, .diffusion_rows = 0, .logit_rows = rows, .context_tokens = context});
-  if (drafts == 0) return verify;
-  return verify + cost_.predict({.ar_rows = 0,
-                                 .diffusion_rows = rows,
-                                 .logit_rows = s.companions * drafts,
-                                 .context_tokens = context});
+  return {.ar_rows = rows,
+          .diffusion_rows = 0,
+          .logit_rows = rows,
+          .context_tokens = s.companions * s.context};
 }
 
-DraftLength::Best DraftLength::best_drafts(const Situation& s) const {
-  Best best{0, 0, 0}, last{0, 0, 0};
+PassShape DraftLength::draft_shape(int64_t drafts, const Situation& s) {
+  return {.ar_rows = 0,
+          .diffusion_rows = s.companions * (drafts + 1),
+          .logit_rows = s.companions * drafts,
+          .context_tokens = s.companions * s.context};
+}
+
+double DraftLength::seconds(int64_t drafts, const Situation& s) const {
+  const double verify = cost_.predict(verify_shape(drafts, s));
+  return drafts == 0 ? verify : verify + cost_.predict(draft_shape(drafts, s));
+}
+
+DraftLength::Best DraftLength::best_drafts(const Situation& s, double most_seconds) const {
+  const AcceptanceProfile::Rates rates = acceptance_.rates(cost_.acceptance().rates());
+  Best best, last;
   double expected = 1, reached = 1;
   const int64_t most = std::min(s.most, block_size_ - 1);
   for (int64_t k = 1; k <= most; ++k) {
-    reached *= acceptance_.rate(k - 1, &cost_.acceptance());
+    reached *= rates[static_cast<size_t>(std::min(k, AcceptanceProfile::kPlaces) - 1)];
     expected += reached;
     const double time = seconds(k, s);
+    if (time > most_seconds) continue;
     const Best here{k, time, expected / time};
     if (here.rate > best.rate) best = here;
     if (k == last_drafts_) last = here;
   }
-  return last.rate * kGainToChange >= best.rate && last.drafts > 0 ? last : best;
+  return last.rate * kGainToChange >= best.rate ? last : best;
 }
 
-bool DraftLength::affordable(const Best& best, double ar_seconds) {
-  const double gain = best.rate * ar_seconds;
-  const double loss = std::max(best.seconds - ar_seconds, 0.0);
-  const bool promising = gain >= (last_drafts_ > 0 && !probing_ ? kGainToStay : kGainToStart);
+/// Whether the estimate is clearly on the drafts' side.
+bool DraftLength::promising(const Best& best) const {
+  const bool drafting = last_drafts_ > 0 && !probing_;
+  return best.rate * ar_seconds_ >= (drafting ? kGainToStay : kGainToStart);
+}
+
+/// Plain steps that the start of a request may lose.
+double DraftLength::opening(const Best& best) const {
+  if (!promising(best)) return 0;
+  const bool sure =
+      cost_.acceptance().cycles() >= kSureCycles && best.rate * ar_seconds_ >= kSureGain;
+  return sure ? kSureOpening : kOpening;
+}
+
+DraftLength::Best DraftLength::choose_freely(const Situation& s) {
+  const Best best = best_drafts(s, std::numeric_limits<double>::infinity());
+  if (best.drafts == 0) return {};
   if (!opened_) {
     opened_ = true;
-    account_ = promising ? kOpening * ar_seconds : 0;
+    account_ = opening(best) * ar_seconds_;
   }
-  probing_ = !promising;
-  return account_ >= (promising ? loss : probe_price_ * loss);
+  if (!promising(best)) {
+    probing_ = account_ >= probe_price_ * (best.seconds - ar_seconds_);
+    return probing_ ? best : Best{};
+  }
+  const Best affordable = best_drafts(s, ar_seconds_ + account_);
+  if (!promising(affordable)) return {};
+  probing_ = false;
+  const Best longer = longer_untimed(affordable, s);
+  return longer.drafts > 0 ? longer : affordable;
+}
+
+/// Where the last block was taken whole and longer ones were hardly ever timed, the next longer
+/// one: otherwise a prediction that is too high would never be corrected.
+DraftLength::Best DraftLength::longer_untimed(const Best& best, const Situation& s) const {
+  const int64_t longer = best.drafts + std::max<int64_t>(1, best.drafts / 4);
+  if (!took_all_ || longer > std::min(s.most, block_size_ - 1)) return {};
+  const PassShape verify = verify_shape(longer, s);
+  const double time = seconds(longer, s);
+  if (cost_.observations(verify) >= kTimedEnough || time - ar_seconds_ > account_) return {};
+  return {longer, time, 0};
 }
 
 int64_t DraftLength::choose(const Situation& s) {
-  const Best best = best_drafts(s);
+  settle();
+  situation_ = s;
   ar_seconds_ = seconds(0, s);
-  const PassShape plain{.ar_rows = s.companions,
-                        .diffusion_rows = 0,
-                        .logit_rows = s.companions,
-                        .context_tokens = 0};
-  const bool ar_known = cost_.observations(plain) >= kArPassesWanted && since_ar_ < kArEvery;
-  const bool draft = best.drafts > 0 && ar_known && affordable(best, ar_seconds_);
-  last_drafts_ = draft ? best.drafts : 0;
-  chosen_seconds_ = draft ? best.seconds : ar_seconds_;
+  const bool ar_known =
+      cost_.observations(verify_shape(0, s)) >= kArPassesWanted && since_ar_ < kArEvery;
+  last_drafts_ = ar_known ? choose_freely(s).drafts : 0;
   return last_drafts_;
 }
 
 void DraftLength::observe(int64_t drafted, int64_t accepted) {
-  if (drafted == 0) {
-    since_ar_ = 0;
-    account_ += kAllowance * ar_seconds_;
+  since_ar_ = drafted == 0 ? 0 : since_ar_ + 1;
+  took_all_ = drafted > 0 && accepted == drafted;
+  unsettled_tokens_ = accepted + 1;
+  if (drafted == 0) return;
+  acceptance_.observe(drafted, accepted);
+  cost_.acceptance().observe(drafted, accepted);
+}
+
+/// Enters the last cycle into the account; not before the next one, when the cost model has seen
+/// its passes.
+void DraftLength::settle() {
+  if (unsettled_tokens_ == 0) return;
+  const double plain = seconds(0, situation_);
+  if (last_drafts_ == 0) {
+    account_ += kAllowance * plain;
   } else {
-    ++since_ar_;
-    acceptance_.observe(drafted, accepted);
-    cost_.acceptance().observe(drafted, accepted);
-    const double won = static_cast<double>(accepted + 1) * ar_seconds_ - chosen_seconds_;
+    const double won =
+        static_cast<double>(unsettled_tokens_) * plain - seconds(last_drafts_, situation_);
     account_ += won;
     if (probing_) probe_price_ = won > 0 ? 1 : std::min(2 * probe_price_, kMostExpensiveProbe);
   }
-  account_ = std::min(account_, kCeiling * ar_seconds_);
+  account_ = std::min(account_, kCeiling * plain);
+  unsettled_tokens_ = 0;
 }
 
 }  // namespace orthrus

@@ -31,14 +31,22 @@ class DraftLength {
   void observe(int64_t drafted, int64_t accepted);
 
  private:
+  static PassShape verify_shape(int64_t drafts, const Situation& situation);
+  static PassShape draft_shape(int64_t drafts, const Situation& situation);
   double seconds(int64_t drafts, const Situation& situation) const;
   struct Best {
-    int64_t drafts;
-    double seconds;
-    double rate;  // tokens per second
+    int64_t drafts = 0;
+    double seconds = 0;
+    double rate = 0;  // tokens per second
   };
-  Best best_drafts(const Situation& situation) const;
-  bool affordable(const Best& best, double ar_seconds);
+  /// Of the numbers whose cycle takes at most `most_seconds`; the last choice stays unless clearly
+  /// beaten.
+  Best best_drafts(const Situation& situation, double most_seconds) const;
+  bool promising(const Best& best) const;
+  double opening(const Best& best) const;
+  void settle();
+  Best choose_freely(const Situation& situation);
+  Best longer_untimed(const Best& best, const Situation& situation) const;
 
   CostModel& cost_;
   int64_t block_size_;
@@ -47,9 +55,12 @@ class DraftLength {
   bool opened_ = false;
   double probe_price_ = 1;  // times its possible loss that the account must hold for a probe
   bool probing_ = false;    // the last choice was one that the estimate advises against
+  bool took_all_ = false;   // the last cycle's drafts were all accepted
   int64_t last_drafts_ = 0;
-  int64_t since_ar_ = 0;                        // cycles since the last plain step
-  double chosen_seconds_ = 0, ar_seconds_ = 0;  // of the last choice
+  int64_t since_ar_ = 0;          // cycles since the last plain step
+  int64_t unsettled_tokens_ = 0;  // of the last cycle, while it is not in the account
+  Situation situation_;           // of the last choice
+  double ar_seconds_ = 0;         // a plain step there
 };
 
 }  // namespace orthrus
