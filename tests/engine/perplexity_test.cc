@@ -1,0 +1,175 @@
+#include "engine/perplexity.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.h"
+#include "model/dequantize.h"
+#include "engine/test_models.h"
+
+namespace orthrus {
+namespace {
+
+/// About 1,700 tokens of people's own text: the questions of smollm2/dual.jsonl, without the chat
+/// template's tokens around them.
+std::vector<int32_t> question_tokens() {
+  constexpr ptrdiff_t kBefore = 24;  // <|im_start|>system ... <|im_start|>user\n
+  constexpr ptrdiff_t kAfter = 6;    // <|im_end|>\n<|im_start|>assistant\n
+  constexpr int32_t kNewline = 198;
+  std::vector<int32_t> tokens;
+  for (const nlohmann::json& golden : read_jsonl("smollm2/dual.jsonl")) {
+    const std::vector<int32_t> prompt = golden.at("prompt_ids");
+    tokens.insert(tokens.end(), prompt.begin() + kBefore, prompt.end() - kAfter);
+    tokens.push_back(kNewline);
+  }
+  return tokens;
+}
+
+/// What the tiny checkpoint was trained on: prompts and answers, one after the other.
+std::vector<int32_t> tiny_tokens() {
+  std::vector<int32_t> tokens;
+  for (const nlohmann::json& golden : read_jsonl("tiny/generate.jsonl")) {
+    for (const char* key : {"prompt_ids", "ar_ids"}) {
+      const std::vector<int32_t> ids = golden.at(key);
+      tokens.insert(tokens.end(), ids.begin(), ids.end());
+    }
+  }
+  return tokens;
+}
+
+LoadOptions ar_only(LoadOptions options) {
+  options.diffusion = false;
+  options.adapter.clear();
+  return options;
+}
+
+PerplexityResult against_f32(LoadOptions options, std::span<const int32_t> tokens, ThreadPool& pool,
+                             KvType kv_type) {
+  const Model model = open_model(ar_only(std::move(options)), pool).model;
+  const Model reference = dequantized(model, pool);
+  PerplexityOptions perplexity_options;
+  perplexity_options.chunk = 256;
+  perplexity_options.kv_type = kv_type;
+  perplexity_options.reference = &reference;
+  return perplexity(model, {choose_isa(), pool}, tokens, perplexity_options);
+}
+
+void expect_close(const char* what, const PerplexityResult& result, double share) {
+  const double change = result.perplexity / *result.reference_perplexity - 1;
+  std::printf("%s: perplexity %.4f, f32 %.4f (%+.3f %%), mean KL %.6f, top token %.2f %%\n", what,
+              result.perplexity, *result.reference_perplexity, 100 * change, *result.kl_mean,
+              100 * *result.top1_agreement);
+  EXPECT_LT(std::abs(change), share) << what;
+  EXPECT_GT(*result.kl_mean, 0) << what;
+}
+
+TEST(Perplexity, TinyCheckpointKeepsItsQuality) {
+  ThreadPool pool(2);
+  const std::vector<int32_t> tokens = tiny_tokens();
+  ASSERT_GT(tokens.size(), 2000u);
+  const auto run = [&](WeightFormat format) {
+    return against_f32(tiny_options(format), tokens, pool, KvType::kBF16);
+  };
+  expect_close("tiny q8", run(WeightFormat::kQ8), 0.005);
+  expect_close("tiny q4", run(WeightFormat::kQ4), 0.01);
+  expect_close("tiny bf16", run(WeightFormat::kBF16), 0.005);
+}
+
+TEST(Perplexity, DemoModelKeepsItsQuality) {
+  ThreadPool pool(2);
+  const std::vector<int32_t> tokens = question_tokens();
+  ASSERT_GT(tokens.size(), 1500u);
+  const auto run = [&](WeightFormat format) {
+    return against_f32(demo_options(format), tokens, pool, KvType::kBF16);
+  };
+  expect_close("demo q8", run(WeightFormat::kQ8), 0.005);
+  expect_close("demo q4", run(WeightFormat::kQ4), 0.01);
+}
+
+TEST(Perplexity, F32AgainstItselfIsExact) {
+  ThreadPool pool(2);
+  const std::vector<int32_t> tokens = tiny_tokens();
+  const PerplexityResult result = against_f32(tiny_options(WeightFormat::kF32),
+                                              std::span(tokens).first(600), pool, KvType::kF32);
+  EXPECT_EQ(result.perplexity, *result.reference_perplexity);
+  EXPECT_NEAR(*result.kl_mean, 0, 1e-9);
+  EXPECT_EQ(*result.top1_agreement, 1);
+}
+
+/// The definition, straight from the logits of one pass.
+double mean_nll(const Model& model, ComputeContext context, std::span<const int32_t> tokens) {
+  BlockPool blocks(kv_layout(model.config, KvType::kF32, KvType::kF32), 8);
+  BlockTable table(blocks);
+  const auto count = static_cast<int64_t>(tokens.size());
+  table.reserve(count);
+  Forward forward(model, blocks.layout(), context, count);
+  const Span span{&table, View::kAr, tokens, 0, 0, count};
+  const std::span<const float> logits = forward.run({&span, 1});
+  const auto vocab = static_cast<size_t>(model.config.vocab_size);
+  double sum = 0;
+  for (size_t i = 0; i + 1 < tokens.size(); ++i) {
+    double total = 0;
+    for (const float x : logits.subspan(i * vocab, vocab)) total += std::exp(double{x});
+    sum += std::log(total) - double{logits[i * vocab + static_cast<size_t>(tokens[i + 1])]};
+  }
+  return sum / static_cast<double>(tokens.size() - 1);
+}
+
+TEST(Perplexity, IsTheMeanOverChunksThatStartEmpty) {
+  ThreadPool pool(2);
+  const ComputeContext context{choose_isa(), pool};
+  const Model model = open_model(ar_only(tiny_options(WeightFormat::kF32)), pool).model;
+  const std::vector<int32_t> all = tiny_tokens();
+  const auto tokens = std::span(all).first(200 + 50);  // a full chunk, over one pass; a short one
+  PerplexityOptions options;
+  options.chunk = 200;
+  options.kv_type = KvType::kF32;
+  const PerplexityResult result = perplexity(model, context, tokens, options);
+  EXPECT_EQ(result.chunks, 2);
+  EXPECT_EQ(result.scored_tokens, 199 + 49);
+  const double expected = (199 * mean_nll(model, context, tokens.first(200)) +
+                           49 * mean_nll(model, context, tokens.subspan(200))) /
+                          248;
+  EXPECT_NEAR(result.mean_nll, expected, 1e-5);
+  EXPECT_DOUBLE_EQ(result.perplexity, std::exp(result.mean_nll));
+  EXPECT_FALSE(result.kl_mean);
+
+  options.max_chunks = 1;
+  EXPECT_EQ(perplexity(model, context, tokens, options).scored_tokens, 199);
+  // One token left over has nothing to score.
+  options.max_chunks = 0;
+  EXPECT_EQ(perplexity(model, context, tokens.first(201), options).chunks, 1);
+}
+
+TEST(Perplexity, RefusesTextsAndChunksThatCannotBeScored) {
+  ThreadPool pool(1);
+  const ComputeContext context{choose_isa(), pool};
+  const Model model = open_model(ar_only(tiny_options(WeightFormat::kF32)), pool).model;
+  const std::vector<int32_t> tokens = tiny_tokens();
+  EXPECT_THROW(perplexity(model, context, std::span(tokens).first(1), {}), Error);
+  PerplexityOptions options;
+  options.chunk = 1;
+  EXPECT_THROW(perplexity(model, context, tokens, options), Error);
+  options.chunk = model.config.max_position_embeddings + 1;
+  EXPECT_THROW(perplexity(model, context, tokens, options), Error);
+}
+
+TEST(Dequantized, HoldsTheVeryValues) {
+  ThreadPool pool(2);
+  const Model model = open_model(ar_only(tiny_options(WeightFormat::kQ4)), pool).model;
+  const Model f32 = dequantized(model, pool);
+  const PackedMatrix& packed = model.layers[1].down_proj;
+  const PackedMatrix& plain = f32.layers[1].down_proj;
+  EXPECT_EQ(plain.form(), TensorType::kF32);
+  std::vector<float> a(static_cast<size_t>(packed.cols())), b(a.size());
+  for (int64_t r = 0; r < packed.rows(); ++r) {
+    unpack_row(packed, r, a.data());
+    unpack_row(plain, r, b.data());
+    ASSERT_EQ(a, b) << "row " << r;
+  }
+}
+
+}  // namespace
+}  // namespace orthrus
