@@ -1,6 +1,8 @@
 #include "decode/noise.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/counter_rng.h"
@@ -32,9 +34,43 @@ std::array<uint32_t, 4> noise_bits(const NoiseKey& key, uint32_t group) {
 
 double gumbel(uint32_t bits) { return -log_double(-log_double(open_uniform(bits))); }
 
-double gumbel_bound(uint32_t bits) {
-  constexpr double kLn2Up = 0.6931471806;
-  return static_cast<double>(std::countl_one(bits) + 1) * kLn2Up;
+uint32_t least_bits(double noise) {
+  constexpr double kInverseLn2 = 1.4426950408;
+  // One less than the exact count absorbs the midpoint of u's cell and every rounding.
+  const int ones = static_cast<int>(std::clamp(noise * kInverseLn2 - 1, 0.0, 31.0));
+  return ones == 0 ? 0 : ~uint32_t{0} << (32 - ones);
+}
+
+#if defined(__x86_64__)
+bool noise_block_avx2(const NoiseKey& key, uint32_t first_group, uint32_t threshold,
+                      NoiseBlock& out);
+bool noise_block_avx512(const NoiseKey& key, uint32_t first_group, uint32_t threshold,
+                        NoiseBlock& out);
+#endif
+
+namespace {
+
+bool noise_block_portable(const NoiseKey& key, uint32_t first_group, uint32_t threshold,
+                          NoiseBlock& out) {
+  bool reached = false;
+  for (uint32_t g = 0; g < kNoiseGroups; ++g) {
+    const auto bits = noise_bits(key, first_group + g);
+    for (size_t w = 0; w < 4; ++w) {
+      out.bits[w][g] = bits[w];
+      reached |= bits[w] >= threshold;
+    }
+  }
+  return reached;
+}
+
+}  // namespace
+
+NoiseBlockFn noise_block(Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::kAvx512) return noise_block_avx512;
+  if (isa == Isa::kAvx2) return noise_block_avx2;
+#endif
+  return noise_block_portable;
 }
 
 }  // namespace orthrus

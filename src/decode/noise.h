@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/isa.h"
+
 namespace orthrus {
 
 /// Which of the independent random streams of one request a number belongs to. Exact consensus
@@ -37,8 +39,21 @@ double gumbel(uint32_t bits);
 inline constexpr double kGumbelMin = -3.2;
 inline constexpr double kGumbelMax = 22.9;
 
-/// An upper bound of gumbel(bits) without a logarithm: with z leading ones, 1 - u > 2^-(z+1), and
-/// -log(u) >= 1 - u, so the noise is below (z + 1) * log(2). (Rounded up; z = 32 for all ones.)
-double gumbel_bound(uint32_t bits);
+/// The least bits whose noise may reach `noise`, without a logarithm: -log(u) >= 1 - u, so noise >=
+/// y needs 1 - u <= exp(-y), and bits of at least floor(y / log 2) leading ones less one.
+uint32_t least_bits(double noise);
+
+inline constexpr int kNoiseGroups = 16;
+
+/// Random bits of 64 tokens: those of token 4 * (first_group + g) + w are bits[w][g].
+struct NoiseBlock {
+  alignas(64) uint32_t bits[4][kNoiseGroups];
+};
+
+/// Fills the block that starts with a group; returns whether any of its bits is at least
+/// `threshold`. The bits are the same in every instruction set.
+using NoiseBlockFn = bool (*)(const NoiseKey& key, uint32_t first_group, uint32_t threshold,
+                              NoiseBlock& out);
+NoiseBlockFn noise_block(Isa isa);
 
 }  // namespace orthrus

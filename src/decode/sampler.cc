@@ -53,7 +53,10 @@ double Distribution::of(int32_t token) const {
 }
 
 Sampler::Sampler(const SamplingOptions& options, int64_t vocab_size, Isa isa)
-    : options_(options), vocab_size_(vocab_size), ops_(row_ops(isa)) {
+    : options_(options),
+      vocab_size_(vocab_size),
+      ops_(row_ops(isa)),
+      noise_block_(noise_block(isa)) {
   check_options(options, vocab_size);
   if (!greedy()) options_.temperature = std::max(options.temperature, kMinTemperature);
   const size_t vocab = static_cast<size_t>(vocab_size);
@@ -119,21 +122,25 @@ void Sampler::gather(const float* x, float threshold) {
   }
 }
 
-/// The k best, sorted. The threshold goes down in growing steps until k tokens lie above it, so
-/// that few are sorted.
+/// The k best, sorted. Whenever twice as many have gathered, the lesser half goes and the bar
+/// rises.
 void Sampler::gather_top_k(const Row& row, int64_t k) {
-  const float best = row.x[row.best];
-  float depth = 4;
-  do {
-    const bool last = depth > 64;
-    gather(row.x, last ? std::numeric_limits<float>::lowest() : best - depth);
-    depth *= 2;
-    if (last) break;
-  } while (static_cast<int64_t>(candidates_.size()) < k);
-  const size_t kept = std::min(static_cast<size_t>(k), candidates_.size());
-  const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(kept);
-  std::nth_element(candidates_.begin(), end, candidates_.end(), before);
-  candidates_.erase(end, candidates_.end());
+  const size_t kept = static_cast<size_t>(k);
+  const auto cut = [&] {
+    const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(kept);
+    std::nth_element(candidates_.begin(), end - 1, candidates_.end(), before);
+    candidates_.resize(kept);
+  };
+  float bar = -std::numeric_limits<float>::infinity();
+  candidates_.clear();
+  for (int64_t i = 0; i < vocab_size_; ++i) {
+    if (!(row.x[i] > bar)) continue;  // an equal one has the higher id
+    candidates_.push_back({row.x[i], static_cast<int32_t>(i)});
+    if (candidates_.size() < 2 * kept + 64) continue;
+    cut();
+    bar = candidates_.back().logit;
+  }
+  if (candidates_.size() > kept) cut();
   std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
@@ -143,7 +150,7 @@ void Sampler::gather_top_p(const Row& row) {
   const double total =
       static_cast<double>(ops_.exp_sum(row.x, best, weight_scale(), vocab_size_, weights_.data()));
   double mass = 0;
-  for (float floor = 0x1p-8f;; floor *= 0x1p-6f) {
+  for (float floor = 0x1p-8f;; floor *= 0x1p-4f) {
     const bool last = floor < 0x1p-60f;
     candidates_.clear();
     mass = 0;
@@ -198,30 +205,29 @@ bool Sampler::filter(const Row& row) {
   return true;
 }
 
-/// argmax over the whole row. Tokens whose noise cannot lift them to the best so far are skipped:
-/// by the noise's bound before the bits are made, by their leading ones before the logarithm is
-/// taken.
+/// argmax over the whole row, 64 tokens at a time. Tokens whose noise cannot lift them to the best
+/// so far are skipped: whole blocks by the noise's bound or by their bits, single tokens by their
+/// bits.
 int32_t Sampler::choose_of_all(const Row& row, const NoiseKey& noise) const {
+  constexpr int64_t kTokens = 4 * kNoiseGroups;
   const double t = options_.temperature;
   int32_t best = row.best;
   double best_value = row.x[best] / t + gumbel(noise_bits_of(noise, static_cast<uint32_t>(best)));
-  const auto reach = [&] { return (best_value - kGumbelMax) * t; };
-  double threshold = reach();
-  for (int64_t group = 0; group * 4 < vocab_size_; ++group) {
-    const int64_t begin = group * 4;
-    const int64_t end = std::min(begin + 4, vocab_size_);
-    const float top = *std::max_element(row.x + begin, row.x + end);
-    if (top < threshold) continue;
-    const auto bits = noise_bits(noise, static_cast<uint32_t>(group));
-    for (int64_t i = begin; i < end; ++i) {
-      const double scaled = row.x[i] / t;
-      const uint32_t word = bits[static_cast<size_t>(i - begin)];
-      if (scaled + gumbel_bound(word) < best_value) continue;
-      const double value = scaled + gumbel(word);
-      if (value > best_value || (value == best_value && i < best)) {
-        best = static_cast<int32_t>(i);
+  NoiseBlock block;
+  for (int64_t begin = 0; begin < vocab_size_; begin += kTokens) {
+    const int64_t size = std::min(kTokens, vocab_size_ - begin);
+    const double missing = best_value - ops_.max(row.x + begin, size) / t;
+    if (missing > kGumbelMax) continue;
+    const uint32_t threshold = least_bits(missing);
+    if (!noise_block_(noise, static_cast<uint32_t>(begin / 4), threshold, block)) continue;
+    for (int64_t i = 0; i < size; ++i) {
+      const uint32_t bits = block.bits[i % 4][i / 4];
+      if (bits < threshold) continue;
+      const int32_t id = static_cast<int32_t>(begin + i);
+      const double value = row.x[id] / t + gumbel(bits);
+      if (value > best_value || (value == best_value && id < best)) {
+        best = id;
         best_value = value;
-        threshold = reach();
       }
     }
   }
@@ -260,8 +266,10 @@ bool Sampler::distribution(std::span<const float> logits, std::span<const int32_
     return true;
   }
   if (!filter(*row)) gather(row->x, std::numeric_limits<float>::lowest());
-  std::sort(candidates_.begin(), candidates_.end(),
-            [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.id < b.id; };
+  if (!std::is_sorted(candidates_.begin(), candidates_.end(), by_id)) {
+    std::sort(candidates_.begin(), candidates_.end(), by_id);
+  }
   for (size_t i = 0; i < candidates_.size(); ++i) weights_[i] = candidates_[i].logit;
   ops_.exp_sum(weights_.data(), row->x[row->best], weight_scale(),
                static_cast<int64_t>(candidates_.size()), weights_.data());

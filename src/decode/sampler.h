@@ -76,6 +76,7 @@ class Sampler {
   SamplingOptions options_;
   int64_t vocab_size_;
   const RowOps& ops_;
+  NoiseBlockFn noise_block_;
   std::vector<float> row_;  // [vocab_size] bias and penalties applied; empty where there are none
   std::vector<float> weights_;   // [vocab_size] exp((logit - best) / T)
   std::vector<int32_t> counts_;  // [vocab_size] occurrences in the window; zero between calls

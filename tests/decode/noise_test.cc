@@ -38,14 +38,14 @@ TEST(LogDouble, KeepsItsStatedError) {
   EXPECT_GT(worst, 0);
 }
 
-TEST(Gumbel, IsBoundedAndBelowItsCheapBound) {
+TEST(Gumbel, IsBoundedAndReachedOnlyByTheLeastBits) {
   EXPECT_NEAR(gumbel(0), -3.12999, 1e-4);
   EXPECT_NEAR(gumbel(~0u), 22.87386, 1e-4);
   const auto check = [](uint32_t bits) {
     const double g = gumbel(bits);
     ASSERT_GE(g, kGumbelMin) << bits;
     ASSERT_LE(g, kGumbelMax) << bits;
-    ASSERT_LE(g, gumbel_bound(bits)) << bits;
+    for (const double below : {0.0, 1e-12, 0.3}) ASSERT_GE(bits, least_bits(g - below)) << bits;
     ASSERT_NEAR(g, -std::log(-std::log(open_uniform(bits))), 1e-13 * std::max(1.0, std::fabs(g)));
   };
   for (uint32_t i = 0; i < 100000; ++i) check(philox4x32({i, 1, 0, 0}, {9, 9})[0]);
@@ -96,6 +96,36 @@ TEST(NoiseBits, DependOnEveryPartOfTheKey) {
   EXPECT_EQ(seen.size(), 9u);
   EXPECT_EQ(noise_bits_of(base, 4), noise_bits(base, 1)[0]);
   EXPECT_EQ(noise_bits_of(base, 7), noise_bits(base, 1)[3]);
+}
+
+TEST(Gumbel, LeastBitsRejectMostWithoutALogarithm) {
+  EXPECT_EQ(least_bits(-1), 0u);
+  EXPECT_GE(least_bits(10), 0xFFF00000u);
+  EXPECT_LT(gumbel(least_bits(10)), 10);
+}
+
+TEST(NoiseBlock, HoldsTheSameBitsInEveryInstructionSet) {
+  for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+    if (!isa_supported(isa)) continue;
+    for (uint32_t trial = 0; trial < 50; ++trial) {
+      const auto random = philox4x32({trial, 0, 0, 0}, {4, 4});
+      const NoiseKey key{.seed = uint64_t{random[0]} << 32 | random[1],
+                         .choice = trial % 3,
+                         .position = random[2],
+                         .stream = static_cast<NoiseStream>(trial % 4)};
+      const uint32_t first = trial == 0 ? 0 : random[3] % 40000;
+      NoiseBlock block;
+      uint32_t top = 0;
+      noise_block(isa)(key, first, 0, block);
+      for (uint32_t token = 0; token < 4 * kNoiseGroups; ++token) {
+        const uint32_t bits = block.bits[token % 4][token / 4];
+        ASSERT_EQ(bits, noise_bits_of(key, 4 * first + token)) << isa_name(isa) << " " << token;
+        top = std::max(top, bits);
+      }
+      EXPECT_TRUE(noise_block(isa)(key, first, top, block));
+      EXPECT_FALSE(noise_block(isa)(key, first, top + 1, block));
+    }
+  }
 }
 
 }  // namespace
