@@ -28,10 +28,8 @@ MatmulJob make_job(const Activations& x, const MatmulTask& task) {
           .rows = task.row_count,
           .x = x.row(task.row_begin),
           .x_stride = ActivationAccess::stride(x),
-          .codes = ActivationAccess::codes(x, task.row_begin),
-          .code_stride = ActivationAccess::code_stride(x),
-          .groups = ActivationAccess::groups(x, task.row_begin),
-          .group_stride = ActivationAccess::group_stride(x),
+          .groups = ActivationAccess::groups(x) + task.row_begin,
+          .group_stride = x.rows(),
           .out = task.out,
           .out_stride = task.out_stride,
           .bias = task.bias};

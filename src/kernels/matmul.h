@@ -29,10 +29,7 @@ class Activations {
   const float* x_ = nullptr;
   int64_t stride_ = 0, rows_ = 0, cols_ = 0;
   bool quantized_ = false;
-  int64_t code_stride_ = 0;   // bytes
-  int64_t group_stride_ = 0;  // groups
-  AlignedBuffer codes_;       // int8 [rows, code_stride_]
-  AlignedBuffer groups_;      // ActivationGroup [rows, group_stride_]
+  AlignedBuffer groups_;  // ActivationGroup [cols padded to 64 / 32, rows]
 };
 
 /// One product: out[i, n] = sum_k x[i, k] * weight[n, k] (+ bias[n]) for rows [row_begin, row_begin

@@ -21,11 +21,9 @@ struct Avx2 {
   static constexpr int kFloatRows = 3;
   static constexpr int kFloatPanels = 2;
   static constexpr int kGroupRows = 2;
-  static constexpr int kGroupPanels = 1;
-  static constexpr int kDirectRows = 2;
-  static constexpr int kBlockRows = 64;
   static constexpr int kPrefetchRows = 2;
-  static constexpr int kPrefetchBytes = 1024;
+  static constexpr int kFloatPrefetchBytes = 1024;
+  static constexpr int kGroupPrefetchBytes = 1024;
 
   static ORTHRUS_INLINE Floats zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
   static ORTHRUS_INLINE Floats splat(float v) { return {_mm256_set1_ps(v), _mm256_set1_ps(v)}; }
@@ -79,13 +77,38 @@ struct Avx2 {
     return widen_i8(_mm_and_si128(_mm_srli_epi16(load_16(p), 4), _mm_set1_epi8(15)));
   }
 
+  static ORTHRUS_INLINE int32_t largest_of(__m128i v) {
+    v = _mm_max_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
+  }
+  static ORTHRUS_INLINE int32_t sum_of_bytes(__m128i v) {
+    // Bytes against zero after adding 128: sums of eight, without overflow.
+    v = _mm_sad_epu8(_mm_xor_si128(v, _mm_set1_epi8(-128)), _mm_setzero_si128());
+    return _mm_cvtsi128_si32(v) + _mm_extract_epi16(v, 4) - 16 * 128;
+  }
+  /// Magnitudes order like their bits; infinity and NaN are above all finite ones.
+  static ORTHRUS_INLINE float largest_magnitude(Floats x, Floats y) {
+    const __m256i mask = _mm256_set1_epi32(0x7fffffff);
+    auto bits = [&](__m256 v) { return _mm256_and_si256(_mm256_castps_si256(v), mask); };
+    const __m256i most = _mm256_max_epi32(_mm256_max_epi32(bits(x.a), bits(x.b)),
+                                          _mm256_max_epi32(bits(y.a), bits(y.b)));
+    const int32_t largest =
+        largest_of(_mm_max_epi32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1)));
+    return __builtin_bit_cast(float, largest);
+  }
+  /// Stores 16 values of at most 127 rounded to nearest even as int8; returns their sum.
+  static ORTHRUS_INLINE int32_t store_rounded(int8_t* out, Floats v) {
+    const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(v.a), _mm256_cvtps_epi32(v.b));
+    const __m256i ordered = _mm256_permute4x64_epi64(words, 0xd8);  // packing works in halves
+    const __m128i bytes =
+        _mm_packs_epi16(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+    return sum_of_bytes(bytes);
+  }
+
   static ORTHRUS_INLINE Bytes load_bytes(const void* p) {
     const auto* v = static_cast<const __m256i*>(p);
     return {_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)};
-  }
-  static ORTHRUS_INLINE void store_bytes(uint8_t* p, Bytes v) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v.a);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 32), v.b);
   }
   template <int kShift, int kBits>
   static ORTHRUS_INLINE Bytes field(Bytes v) {
@@ -104,8 +127,10 @@ struct Avx2 {
     return {_mm256_shuffle_epi8(values, v.a), _mm256_shuffle_epi8(values, v.b)};
   }
 
-  static ORTHRUS_INLINE Ints splat(int32_t v) {
-    return {_mm256_set1_epi32(v), _mm256_set1_epi32(v)};
+  template <int kFactor>
+  static ORTHRUS_INLINE Ints splat_times(int32_t v) {
+    const __m256i product = _mm256_set1_epi32(v * kFactor);
+    return {product, product};
   }
 
   static ORTHRUS_INLINE __m256i splat_quad(const int8_t* x) {

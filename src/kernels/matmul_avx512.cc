@@ -12,17 +12,14 @@ struct Avx512 {
   using Ints = __m512i;
   using Floats = __m512;
 
-  // 32 registers: 6 x 4 sums, 4 weights and one input for floats; 6 x 2 integer and 6 x 2 float
-  // sums, 2 codes and inputs for groups.
+  // 32 registers: 6 x 4 sums, 4 weights and one input for floats; 12 integer and 12 float sums,
+  // codes, masks and a scale for groups (inputs are broadcast by the dot product itself).
   static constexpr int kFloatRows = 6;
   static constexpr int kFloatPanels = 4;
-  static constexpr int kGroupRows = 6;
-  static constexpr int kGroupPanels = 2;
-  static constexpr int kDirectRows = 3;
-  static constexpr int kBlockRows = 66;
-  // Only the first tile of a few rows finds its weights in memory.
-  static constexpr int kPrefetchRows = 6;
-  static constexpr int kPrefetchBytes = 1024;
+  static constexpr int kGroupRows = 12;
+  static constexpr int kPrefetchRows = 6;  // of float tiles
+  static constexpr int kFloatPrefetchBytes = 1024;
+  static constexpr int kGroupPrefetchBytes = 2560;
 
   // GCC 12 warns of uninitialised values inside the unmasked forms of some intrinsics; with all
   // lanes in the mask it emits the same instruction.
@@ -67,8 +64,39 @@ struct Avx512 {
     return widen_i8(_mm_and_si128(_mm_srli_epi16(load_16(p), 4), _mm_set1_epi8(15)));
   }
 
+  static ORTHRUS_INLINE int32_t largest_of(__m128i v) {
+    v = _mm_max_epi32(v, _mm_shuffle_epi32(v, 0x4e));
+    return _mm_cvtsi128_si32(_mm_max_epi32(v, _mm_shuffle_epi32(v, 0xb1)));
+  }
+  static ORTHRUS_INLINE int32_t sum_of_bytes(__m128i v) {
+    // Bytes against zero after adding 128: sums of eight, without overflow.
+    v = _mm_sad_epu8(_mm_xor_si128(v, _mm_set1_epi8(-128)), _mm_setzero_si128());
+    return _mm_cvtsi128_si32(v) + _mm_extract_epi16(v, 4) - 16 * 128;
+  }
+  /// Magnitudes order like their bits; infinity and NaN are above all finite ones.
+  static ORTHRUS_INLINE float largest_magnitude(Floats a, Floats b) {
+    const __m512i mask = _mm512_set1_epi32(0x7fffffff);
+    const __m512i most =
+        _mm512_maskz_max_epi32(kAllLanes, _mm512_and_si512(_mm512_castps_si512(a), mask),
+                               _mm512_and_si512(_mm512_castps_si512(b), mask));
+    struct Halves {
+      __m256i low, high;
+    };
+    const auto halves = __builtin_bit_cast(Halves, most);
+    const __m256i half = _mm256_max_epi32(halves.low, halves.high);
+    const int32_t bits =
+        largest_of(_mm_max_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
+    return __builtin_bit_cast(float, bits);
+  }
+  /// Stores 16 values of at most 127 rounded to nearest even as int8; returns their sum.
+  static ORTHRUS_INLINE int32_t store_rounded(int8_t* out, Floats v) {
+    const __m128i bytes =
+        _mm512_maskz_cvtepi32_epi8(kAllLanes, _mm512_maskz_cvtps_epi32(kAllLanes, v));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
+    return sum_of_bytes(bytes);
+  }
+
   static ORTHRUS_INLINE Bytes load_bytes(const void* p) { return _mm512_loadu_si512(p); }
-  static ORTHRUS_INLINE void store_bytes(uint8_t* p, Bytes v) { _mm512_storeu_si512(p, v); }
   template <int kShift, int kBits>
   static ORTHRUS_INLINE Bytes field(Bytes v) {
     if constexpr (kBits == 8) return v;
@@ -84,7 +112,10 @@ struct Avx512 {
     return _mm512_shuffle_epi8(_mm512_maskz_broadcast_i32x4(kAllLanes, load_16(table)), v);
   }
 
-  static ORTHRUS_INLINE Ints splat(int32_t v) { return _mm512_set1_epi32(v); }
+  template <int kFactor>
+  static ORTHRUS_INLINE Ints splat_times(int32_t v) {  // kFactor: a power of two
+    return _mm512_maskz_slli_epi32(kAllLanes, _mm512_set1_epi32(v), __builtin_ctz(kFactor));
+  }
 
   template <bool kWideCodes>
   struct Dot {

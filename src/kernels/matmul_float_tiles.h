@@ -4,6 +4,14 @@
 
 namespace orthrus {
 
+/// The first (or only) input that a register at `from` holds for its 16 outputs.
+template <typename V, TensorType kForm>
+ORTHRUS_INLINE typename V::Floats load_weights(const std::byte* from) {
+  if constexpr (kForm == TensorType::kF32) return V::load(from);
+  if constexpr (kForm == TensorType::kF16) return V::load_f16(from);
+  if constexpr (kForm == TensorType::kBF16) return V::load_bf16_even(from);
+}
+
 /// Products with f32, f16 or bf16 panels: one fused multiply-add an input and output, inputs in
 /// order.
 template <typename V, TensorType kForm, int kRows, int kPanels>
@@ -25,47 +33,39 @@ ORTHRUS_INLINE void float_tile(const std::byte* panels, size_t panel_bytes, cons
       });
     });
   };
-  auto prefetch = [&](const std::byte* at) ORTHRUS_INLINE_LAMBDA {
-    if constexpr (kRows <= V::kPrefetchRows) {
+  constexpr int kInputs = kPairs ? 2 : 1;  // of one register
+  const int64_t registers = cols / kInputs;
+  // Near its end a panel asks for the head of the panel that this tile's successor reads.
+  const int64_t near_end = registers - static_cast<int64_t>(V::kFloatPrefetchBytes / kBytes);
+  const std::byte* at = panels;
+  for (int64_t r = 0; r < registers;) {
+    const bool last = r >= near_end;
+    const size_t ahead = V::kFloatPrefetchBytes + (last ? (kPanels - 1) * panel_bytes : 0);
+    for (const int64_t end = last ? registers : near_end; r < end; ++r, at += kBytes) {
+      if constexpr (kRows <= V::kPrefetchRows) {
+        unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+          __builtin_prefetch(at + p.value * panel_bytes + ahead);
+        });
+      }
+      Floats w[kPanels];
       unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        __builtin_prefetch(at + p.value * panel_bytes + V::kPrefetchBytes);
+        w[p.value] = load_weights<V, kForm>(at + p.value * panel_bytes);
       });
+      add(w, r * kInputs);
+      if constexpr (kPairs) {
+        unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+          w[p.value] = V::load_bf16_odd(at + p.value * panel_bytes);
+        });
+        add(w, r * kInputs + 1);
+      }
     }
-  };
-  Floats w[kPanels];
-  if constexpr (kPairs) {
-    const std::byte* at = panels;
-    for (int64_t k = 0; k + 1 < cols; k += 2, at += kBytes) {
-      prefetch(at);
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        w[p.value] = V::load_bf16_even(at + p.value * panel_bytes);
-      });
-      add(w, k);
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        w[p.value] = V::load_bf16_odd(at + p.value * panel_bytes);
-      });
-      add(w, k + 1);
-    }
-    if (cols % 2 != 0) {
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        w[p.value] = V::load_bf16_even(at + p.value * panel_bytes);
-      });
-      add(w, cols - 1);
-    }
-  } else {
-    const std::byte* at = panels;
-    for (int64_t k = 0; k < cols; ++k, at += kBytes) {
-      prefetch(at);
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        const std::byte* from = at + p.value * panel_bytes;
-        if constexpr (kForm == TensorType::kF16) {
-          w[p.value] = V::load_f16(from);
-        } else {
-          w[p.value] = V::load(from);
-        }
-      });
-      add(w, k);
-    }
+  }
+  if (cols % kInputs != 0) {
+    Floats w[kPanels];
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+      w[p.value] = load_weights<V, kForm>(at + p.value * panel_bytes);
+    });
+    add(w, cols - 1);
   }
   unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
     unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {

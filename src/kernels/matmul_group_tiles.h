@@ -6,6 +6,12 @@ namespace orthrus {
 
 inline constexpr int kStepQuads = static_cast<int>(kStep / kQuad);
 
+/// -sum of the codes of the first or second 16 of a group.
+template <int kHalf>
+ORTHRUS_INLINE int32_t half_sum(const ActivationGroup& group) {
+  return kHalf == 0 ? group.minus_half_sum : group.minus_sum - group.minus_half_sum;
+}
+
 /// Codes and scales of one panel, read from the packed form.
 template <typename V, TensorType kType>
 class PackedReader {
@@ -13,10 +19,8 @@ class PackedReader {
   using Bytes = typename V::Bytes;
   using Floats = typename V::Floats;
   static constexpr GroupForm kForm = group_form(kType);
-  static constexpr int kGroup = kForm.group;
-  static constexpr bool kHasOffset = kForm.has_offset;
   static constexpr bool kWideCodes = kForm.zero == 128;  // codes up to 255, else below 64
-  static constexpr int64_t kChunk = kForm.chunk;
+  static constexpr size_t kStepBytes = kForm.bytes() / static_cast<size_t>(kForm.chunk / kStep);
 
   ORTHRUS_INLINE explicit PackedReader(const std::byte* panel) : chunk_(panel) {}
 
@@ -24,17 +28,19 @@ class PackedReader {
   ORTHRUS_INLINE void open() {
     if constexpr (kForm.two_level) {
       super_scale_ = V::load_f16(chunk_ + kForm.super_at());
-      if constexpr (kHasOffset) super_offset_ = V::load_f16(chunk_ + kForm.super_at() + 2 * kLanes);
+      if constexpr (kForm.has_offset)
+        super_offset_ = V::load_f16(chunk_ + kForm.super_at() + 2 * kLanes);
     }
   }
   /// After its last step.
   ORTHRUS_INLINE void close() { chunk_ += kForm.bytes(); }
 
+  /// Asks for the step's share of what lies kPrefetchBytes ahead. Panels follow each other, so that
+  /// this runs into the next one.
   ORTHRUS_INLINE void prefetch(int64_t step) const {
-    constexpr size_t kStepBytes = kForm.bytes() / static_cast<size_t>(kChunk / kStep);
     unrolled<static_cast<int>((kStepBytes + 63) / 64)>([&](auto line) ORTHRUS_INLINE_LAMBDA {
       __builtin_prefetch(chunk_ + static_cast<size_t>(step) * kStepBytes + line.value * 64 +
-                         V::kPrefetchBytes);
+                         V::kGroupPrefetchBytes);
     });
   }
 
@@ -84,257 +90,90 @@ class PackedReader {
   Floats super_offset_;
 };
 
-/// 256 inputs of one panel taken apart once for many rows: a byte a code, scales as floats.
-struct UnpackedPanel {
-  static constexpr int64_t kInputs = 256;
-  alignas(64) uint8_t codes[kInputs / kQuad][64];
-  alignas(64) float scale[kInputs / 16][kLanes];
-  alignas(64) float offset[kInputs / 16][kLanes];
-};
-
-/// What the loop over an unpacked panel depends on: types that agree share its code.
-template <int kGroupSize, bool kOffset, bool kWide>
-struct UnpackedShape {
-  static constexpr int kGroup = kGroupSize;
-  static constexpr bool kHasOffset = kOffset;
-  static constexpr bool kWideCodes = kWide;
-};
-template <typename V, TensorType kType>
-using UnpackedShapeOf =
-    UnpackedShape<PackedReader<V, kType>::kGroup, PackedReader<V, kType>::kHasOffset,
-                  PackedReader<V, kType>::kWideCodes>;
-
-/// The same reading as PackedReader's, from an unpacked panel.
-template <typename V, typename Shape>
-class UnpackedReader {
- public:
-  static constexpr int kGroup = Shape::kGroup;
-  static constexpr bool kHasOffset = Shape::kHasOffset;
-  static constexpr bool kWideCodes = Shape::kWideCodes;
-  static constexpr int64_t kChunk = kStep;
-
-  ORTHRUS_INLINE explicit UnpackedReader(const UnpackedPanel& panel)
-      : codes_(panel.codes[0]), scale_(panel.scale[0]), offset_(panel.offset[0]) {}
-  ORTHRUS_INLINE void open() {}
-  ORTHRUS_INLINE void close() {
-    codes_ += kStepQuads * 64;
-    scale_ += kStep / kGroup * kLanes;
-    offset_ += kStep / kGroup * kLanes;
-  }
-  ORTHRUS_INLINE void prefetch(int64_t) const {}
-  template <int kQuadOfStep>
-  ORTHRUS_INLINE typename V::Bytes codes(int64_t) const {
-    return V::load_bytes(codes_ + kQuadOfStep * 64);
-  }
-  ORTHRUS_INLINE typename V::Floats scale(int64_t group) const {
-    return V::load(scale_ + group * kLanes);
-  }
-  ORTHRUS_INLINE typename V::Floats offset(int64_t group) const {
-    return V::load(offset_ + group * kLanes);
-  }
-
- private:
-  const uint8_t* codes_;
-  const float* scale_;
-  const float* offset_;
-};
-
-/// Quantised rows from some input on (a multiple of 32).
-struct GroupRows {
-  const int8_t* codes;
-  int64_t code_stride;
-  const ActivationGroup* groups;
-  int64_t group_stride;
-};
-
-/// Adds the products of `chunks` chunks to sums [kRows][kPanels * 16]. Per group and output: exact
-/// integer sum of code * activation, minus zero * sum of activations, to float, times the
-/// activations' scale, then one fused multiply-add with the weights' scale, and one for the offset.
-template <typename V, typename Reader, int kRows, int kPanels>
-ORTHRUS_INLINE void group_tile(Reader* readers, GroupRows x, int zero, int64_t chunks,
-                               float* sums) {
+/// Adds the products of one group of a step to acc. Per row: exact integer sum of code *
+/// activation, minus zero * sum of activations, to float, times the activations' scale, then one
+/// fused multiply-add with the weights' scale, and one for the offset. `x` are the rows' groups.
+template <typename V, typename Reader, int kGroupOfStep, int kRows>
+ORTHRUS_INLINE void add_group(const Reader& reader, int64_t step, const ActivationGroup* x,
+                              typename V::Floats (&acc)[kRows]) {
   using Dot = typename V::template Dot<Reader::kWideCodes>;
-  constexpr int kGroups = static_cast<int>(kStep) / Reader::kGroup;  // of a step
-  constexpr int kQuads = Reader::kGroup / static_cast<int>(kQuad);   // of a group
-  typename V::Floats acc[kRows][kPanels];
+  constexpr GroupForm kForm = Reader::kForm;
+  constexpr int kQuads = kForm.group / static_cast<int>(kQuad);
+  constexpr bool kWholeStep = kForm.group == kStep;
+  typename V::Ints products[kRows];
   unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      acc[i.value][p.value] = V::load(sums + (i.value * kPanels + p.value) * kLanes);
-    });
+    const ActivationGroup& group = x[i.value];
+    if constexpr (kForm.zero == 0) {
+      products[i.value] = V::template splat_times<1>(0);
+    } else if constexpr (kWholeStep) {
+      products[i.value] = V::template splat_times<kForm.zero>(group.minus_sum);
+    } else {
+      products[i.value] = V::template splat_times<kForm.zero>(half_sum<kGroupOfStep>(group));
+    }
   });
-  auto add_group = [&](auto g, int64_t step) ORTHRUS_INLINE_LAMBDA {
-    typename V::Ints products[kRows][kPanels];
+  unrolled<kQuads>([&](auto q) ORTHRUS_INLINE_LAMBDA {
+    constexpr int kAt = kGroupOfStep * kQuads + q.value;
+    const auto codes = reader.template codes<kAt>(step);
     unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-      const ActivationGroup& group = x.groups[i.value * x.group_stride];
-      const int32_t* sum = kGroups == 1 ? &group.minus_sum : &group.half_minus_sum[g.value];
-      const auto start = V::splat(*sum * zero);
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { products[i.value][p.value] = start; });
-    });
-    unrolled<kQuads>([&](auto q) ORTHRUS_INLINE_LAMBDA {
-      constexpr int kAt = g.value * kQuads + q.value;
-      typename V::Bytes codes[kPanels];
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        codes[p.value] = readers[p.value].template codes<kAt>(step);
-      });
-      unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-        const auto inputs = Dot::load(x.codes + i.value * x.code_stride + kAt * kQuad);
-        unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-          products[i.value][p.value] = Dot::add(products[i.value][p.value], codes[p.value], inputs);
-        });
-      });
-    });
-    const int64_t at = step * kGroups + g.value;
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      const auto scale = readers[p.value].scale(at);
-      unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-        const auto input_scale = V::splat(x.groups[i.value * x.group_stride].scale);
-        const auto product = V::mul(V::to_floats(products[i.value][p.value]), input_scale);
-        acc[i.value][p.value] = V::fma(product, scale, acc[i.value][p.value]);
-      });
-    });
-    if constexpr (Reader::kHasOffset) {
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        const auto offset = readers[p.value].offset(at);
-        unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-          const ActivationGroup& group = x.groups[i.value * x.group_stride];
-          const auto sum =
-              V::splat(kGroups == 1 ? group.scaled_sum : group.half_scaled_sum[g.value]);
-          acc[i.value][p.value] = V::minus_product(offset, sum, acc[i.value][p.value]);
-        });
-      });
-    }
-  };
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { readers[p.value].open(); });
-    for (int64_t step = 0; step < Reader::kChunk / kStep; ++step) {
-      if constexpr (kRows <= V::kPrefetchRows) {
-        unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { readers[p.value].prefetch(step); });
-      }
-      unrolled<kGroups>([&](auto g) ORTHRUS_INLINE_LAMBDA { add_group(g, step); });
-      x.codes += kStep;
-      ++x.groups;
-    }
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { readers[p.value].close(); });
-  }
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      V::store(sums + (i.value * kPanels + p.value) * kLanes, acc[i.value][p.value]);
+      products[i.value] =
+          Dot::add(products[i.value], codes, Dot::load(x[i.value].codes + kAt * kQuad));
     });
   });
+  const int64_t at = step * (kStep / kForm.group) + kGroupOfStep;
+  const auto scale = reader.scale(at);
+  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
+    const auto product = V::mul(V::to_floats(products[i.value]), V::splat(x[i.value].scale));
+    acc[i.value] = V::fma(product, scale, acc[i.value]);
+  });
+  if constexpr (kForm.has_offset) {
+    const auto offset = reader.offset(at);
+    unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
+      const ActivationGroup& group = x[i.value];
+      const float sum = kWholeStep
+                            ? group.scaled_sum
+                            : group.scale * static_cast<float>(-half_sum<kGroupOfStep>(group));
+      acc[i.value] = V::minus_product(offset, V::splat(sum), acc[i.value]);
+    });
+  }
 }
 
-/// Readers of kPanels panels, made by make(panel index).
-template <typename Reader, typename Make, int... kIndices>
-ORTHRUS_INLINE auto make_readers(Make&& make, std::integer_sequence<int, kIndices...>) {
-  struct Readers {
-    Reader at[sizeof...(kIndices)];
-  };
-  return Readers{{Reader(make(kIndices))...}};
-}
-
-template <typename V>
-ORTHRUS_INLINE GroupRows rows_from(const MatmulJob& job, int64_t row, int64_t k) {
-  return {job.codes + row * job.code_stride + k, job.code_stride,
-          job.groups + row * job.group_stride + k / kStep, job.group_stride};
-}
-
-/// Few rows: codes go from the packed form to the products within registers.
-template <typename V, TensorType kType, int kRows, int kPanels>
-void packed_tile(const MatmulJob& job, int64_t row, int64_t panel) {
+/// kRows rows of one panel. Codes go from the packed form to the products within registers.
+template <typename V, TensorType kType, int kRows>
+void group_tile(const MatmulJob& job, int64_t row, int64_t panel) {
   using Reader = PackedReader<V, kType>;
-  const std::byte* panels = job.panels + static_cast<size_t>(panel) * job.panel_bytes;
-  auto readers = make_readers<Reader>(
-      [&](int p)
-          ORTHRUS_INLINE_LAMBDA { return panels + static_cast<size_t>(p) * job.panel_bytes; },
-      std::make_integer_sequence<int, kPanels>{});
-  alignas(64) float sums[kRows * kPanels * kLanes] = {};
-  group_tile<V, Reader, kRows, kPanels>(readers.at, rows_from<V>(job, row, 0), Reader::kForm.zero,
-                                        panel_chunks(Reader::kForm, job.cols), sums);
-  store_sums<V>(job, row, kRows, panel, kPanels * kLanes, sums);
-}
-
-/// Products of one unpacked block of inputs.
-template <typename V, typename Shape, int kRows, int kPanels>
-void unpacked_tile(const UnpackedPanel* panels, GroupRows x, int zero, int64_t inputs,
-                   float* sums) {
-  using Reader = UnpackedReader<V, Shape>;
-  auto readers = make_readers<Reader>(
-      [&](int p) ORTHRUS_INLINE_LAMBDA -> const UnpackedPanel& { return panels[p]; },
-      std::make_integer_sequence<int, kPanels>{});
-  group_tile<V, Reader, kRows, kPanels>(readers.at, x, zero, inputs / kStep, sums);
-}
-
-/// Takes `chunks` chunks of a panel apart.
-template <typename V, TensorType kType>
-ORTHRUS_INLINE void unpack_panel(PackedReader<V, kType>& reader, int64_t chunks,
-                                 UnpackedPanel& out) {
-  constexpr GroupForm kForm = group_form(kType);
-  int64_t step_at = 0;
-  int64_t group_at = 0;
+  Reader reader(job.panels + static_cast<size_t>(panel) * job.panel_bytes);
+  const ActivationGroup* x = job.groups + row;
+  const int64_t chunks = panel_chunks(Reader::kForm, job.cols);
+  typename V::Floats acc[kRows];
+  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA { acc[i.value] = V::zero(); });
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     reader.open();
-    for (int64_t step = 0; step < kForm.chunk / kStep; ++step, ++step_at) {
-      unrolled<kStepQuads>([&](auto q) ORTHRUS_INLINE_LAMBDA {
-        V::store_bytes(out.codes[step_at * kStepQuads + q.value],
-                       reader.template codes<q.value>(step));
+    for (int64_t step = 0; step < Reader::kForm.chunk / kStep; ++step, x += job.group_stride) {
+      reader.prefetch(step);
+      unrolled<kStep / Reader::kForm.group>([&](auto g) ORTHRUS_INLINE_LAMBDA {
+        add_group<V, Reader, g.value, kRows>(reader, step, x, acc);
       });
-    }
-    for (int64_t g = 0; g < kForm.groups(); ++g, ++group_at) {
-      V::store(out.scale[group_at], reader.scale(g));
-      if constexpr (kForm.has_offset) V::store(out.offset[group_at], reader.offset(g));
     }
     reader.close();
   }
+  alignas(64) float sums[kRows * kLanes];
+  unrolled<kRows>([&](auto i)
+                      ORTHRUS_INLINE_LAMBDA { V::store(sums + i.value * kLanes, acc[i.value]); });
+  store_sums<V>(job, row, kRows, panel, kLanes, sums);
 }
 
-/// Many rows: a block of inputs is taken apart once, then meets all rows while it lies in L1.
-template <typename V, TensorType kType, int kPanels>
-void unpacked_rows(const MatmulJob& job, int64_t row, int64_t rows, int64_t panel) {
-  constexpr int64_t kWidth = kPanels * kLanes;
-  constexpr GroupForm kForm = group_form(kType);
-  const std::byte* panels = job.panels + static_cast<size_t>(panel) * job.panel_bytes;
-  auto readers = make_readers<PackedReader<V, kType>>(
-      [&](int p)
-          ORTHRUS_INLINE_LAMBDA { return panels + static_cast<size_t>(p) * job.panel_bytes; },
-      std::make_integer_sequence<int, kPanels>{});
-  UnpackedPanel unpacked[kPanels];
-  alignas(64) float sums[V::kBlockRows * kWidth] = {};
-  const int64_t padded = panel_chunks(kForm, job.cols) * kForm.chunk;
-  for (int64_t k = 0; k < padded; k += UnpackedPanel::kInputs) {
-    const int64_t inputs =
-        padded - k < UnpackedPanel::kInputs ? padded - k : UnpackedPanel::kInputs;
-    for (int p = 0; p < kPanels; ++p) {
-      unpack_panel<V, kType>(readers.at[p], inputs / kForm.chunk, unpacked[p]);
-    }
-    for_row_tiles<V::kGroupRows>(0, rows, [&](int64_t first, int64_t height) ORTHRUS_INLINE_LAMBDA {
-      with_height<V::kGroupRows>(height, [&](auto h) ORTHRUS_INLINE_LAMBDA {
-        unpacked_tile<V, UnpackedShapeOf<V, kType>, h.value, kPanels>(
-            unpacked, rows_from<V>(job, row + first, k), kForm.zero, inputs, sums + first * kWidth);
-      });
-    });
-  }
-  store_sums<V>(job, row, rows, panel, kWidth, sums);
-}
-
-template <typename V, TensorType kType, int kPanels>
-void group_panels(const MatmulJob& job, int64_t panel) {
-  if (job.rows <= V::kDirectRows) {
-    with_height<V::kDirectRows>(job.rows, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
-      packed_tile<V, kType, rows.value, kPanels>(job, 0, panel);
-    });
-    return;
-  }
-  for_row_tiles<V::kBlockRows>(0, job.rows, [&](int64_t row, int64_t rows) ORTHRUS_INLINE_LAMBDA {
-    unpacked_rows<V, kType, kPanels>(job, row, rows, panel);
-  });
-}
-
+/// One panel at a time, so that memory is read in one run over all the panels of a thread; the rows
+/// after the first tile find it in the cache.
 template <typename V, TensorType kType>
 void run_groups(const MatmulJob& job, int64_t begin, int64_t end) {
-  for (; begin + V::kGroupPanels <= end; begin += V::kGroupPanels) {
-    group_panels<V, kType, V::kGroupPanels>(job, begin);
+  for (; begin < end; ++begin) {
+    for_row_tiles<V::kGroupRows>(
+        0, job.rows, [&](int64_t row, int64_t height) ORTHRUS_INLINE_LAMBDA {
+          with_height<V::kGroupRows>(height, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
+            group_tile<V, kType, rows.value>(job, row, begin);
+          });
+        });
   }
-  for (; begin < end; ++begin) group_panels<V, kType, 1>(job, begin);
 }
 
 }  // namespace orthrus

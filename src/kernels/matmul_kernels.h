@@ -8,20 +8,19 @@
 
 namespace orthrus {
 
-/// What the kernels need to know of 32 quantised activations: x is about scale * code. The sums let
-/// a zero point and an offset of the weights be taken out at the price of one step a group.
+/// 32 quantised activations of one row: x is about scale * code. The sums let a zero point and an
+/// offset of the weights be taken out at the price of one step a group.
 struct ActivationGroup {
-  float scale;        ///< NaN where an activation is not finite; 0 where all are 0
-  int32_t minus_sum;  ///< -sum of the codes
-  float scaled_sum;   ///< scale * sum of the codes
-  int32_t half_minus_sum[2];
-  float half_scaled_sum[2];  ///< the same for the two groups of 16
-  int32_t unused;
+  int8_t codes[32];
+  float scale;             ///< NaN where an activation is not finite; 0 where all are 0
+  float scaled_sum;        ///< scale * sum of the codes
+  int32_t minus_sum;       ///< -sum of the codes
+  int32_t minus_half_sum;  ///< -sum of the first 16 codes
 };
-static_assert(sizeof(ActivationGroup) == 32);
+static_assert(sizeof(ActivationGroup) == 48);
 
-/// One task, resolved to pointers. Strides: x in floats, codes in bytes, groups in groups, out in
-/// floats. out and x point at the task's first row.
+/// One task, resolved to pointers. Strides: x and out in floats, groups in groups. x, groups and
+/// out point at the task's first row.
 struct MatmulJob {
   TensorType form;
   const std::byte* panels;
@@ -31,8 +30,7 @@ struct MatmulJob {
   int64_t rows;
   const float* x;
   int64_t x_stride;
-  const int8_t* codes;
-  int64_t code_stride;
+  /// Group g of row i is groups[g * group_stride + i]: the rows of a tile lie side by side.
   const ActivationGroup* groups;
   int64_t group_stride;
   float* out;
@@ -42,9 +40,9 @@ struct MatmulJob {
 
 /// The kernels of one instruction set.
 struct MatmulKernels {
-  /// Quantises one row of `cols` activations in groups of 32; writes cols rounded up to 64 codes
-  /// and their groups (the rest zero).
-  void (*quantize_row)(const float* x, int64_t cols, int8_t* codes, ActivationGroup* groups);
+  /// Quantises one row of `cols` activations; group g goes to groups[g * stride], up to cols
+  /// rounded up to 64 (the rest zero).
+  void (*quantize_row)(const float* x, int64_t cols, ActivationGroup* groups, int64_t stride);
   /// All rows of the job for panels [begin, end).
   void (*run)(const MatmulJob& job, int64_t begin, int64_t end);
 };

@@ -3,6 +3,8 @@
 // Vectors wider than the target's registers never cross a call here.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
+#include <bit>
+
 #include "base/dtype.h"
 #include "kernels/matmul_run.h"
 
@@ -19,11 +21,9 @@ struct Portable {
   static constexpr int kFloatRows = 2;
   static constexpr int kFloatPanels = 1;
   static constexpr int kGroupRows = 2;
-  static constexpr int kGroupPanels = 1;
-  static constexpr int kDirectRows = 1;
-  static constexpr int kBlockRows = 64;
   static constexpr int kPrefetchRows = 0;
-  static constexpr int kPrefetchBytes = 0;
+  static constexpr int kFloatPrefetchBytes = 0;
+  static constexpr int kGroupPrefetchBytes = 0;
 
   template <typename To>
   static ORTHRUS_INLINE To read(const void* p) {
@@ -35,12 +35,20 @@ struct Portable {
   static ORTHRUS_INLINE Floats zero() { return Floats{}; }
   static ORTHRUS_INLINE Floats splat(float v) { return v - Floats{}; }
   static ORTHRUS_INLINE Floats load(const void* p) { return read<Floats>(p); }
-  static ORTHRUS_INLINE void store(float* p, Floats v) { __builtin_memcpy(p, &v, sizeof(v)); }
-  static ORTHRUS_INLINE Floats mul(Floats a, Floats b) { return a * b; }
+  static ORTHRUS_INLINE void store(float* p, const Floats& v) {
+    __builtin_memcpy(p, &v, sizeof(v));
+  }
+  static ORTHRUS_INLINE Floats mul(const Floats& a, const Floats& b) { return a * b; }
   // Not fused: the baseline of x86-64 cannot. Within this path it is so for every row.
-  static ORTHRUS_INLINE Floats fma(Floats a, Floats b, Floats c) { return a * b + c; }
-  static ORTHRUS_INLINE Floats minus_product(Floats a, Floats b, Floats c) { return c - a * b; }
-  static ORTHRUS_INLINE Floats to_floats(Ints v) { return __builtin_convertvector(v, Floats); }
+  static ORTHRUS_INLINE Floats fma(const Floats& a, const Floats& b, const Floats& c) {
+    return a * b + c;
+  }
+  static ORTHRUS_INLINE Floats minus_product(const Floats& a, const Floats& b, const Floats& c) {
+    return c - a * b;
+  }
+  static ORTHRUS_INLINE Floats to_floats(const Ints& v) {
+    return __builtin_convertvector(v, Floats);
+  }
 
   static ORTHRUS_INLINE Floats load_bf16_even(const void* p) {
     return reinterpret_cast<Floats>(read<Words>(p) << 16);
@@ -77,26 +85,49 @@ struct Portable {
     return out;
   }
 
-  static ORTHRUS_INLINE Bytes load_bytes(const void* p) { return read<Bytes>(p); }
-  static ORTHRUS_INLINE void store_bytes(uint8_t* p, Bytes v) {
-    __builtin_memcpy(p, &v, sizeof(v));
+  /// Magnitudes order like their bits; infinity and NaN are above all finite ones.
+  static ORTHRUS_INLINE float largest_magnitude(const Floats& a, const Floats& b) {
+    const Ints x = reinterpret_cast<Ints>(a) & 0x7fffffff;
+    const Ints y = reinterpret_cast<Ints>(b) & 0x7fffffff;
+    int32_t most = 0;
+    for (int i = 0; i < kLanes; ++i) {
+      most = x[i] > most ? x[i] : most;
+      most = y[i] > most ? y[i] : most;
+    }
+    return std::bit_cast<float>(most);
   }
+  /// Stores 16 values |v| < 2^22 rounded to nearest even as int8; returns their sum.
+  static ORTHRUS_INLINE int32_t store_rounded(int8_t* out, const Floats& v) {
+    // Adding 1.5 * 2^23 leaves the rounded integer in the low bits.
+    const Ints rounded = reinterpret_cast<Ints>(v + 12582912.0f) - 0x4b400000;
+    int32_t sum = 0;
+    for (int i = 0; i < kLanes; ++i) {
+      out[i] = static_cast<int8_t>(rounded[i]);
+      sum += rounded[i];
+    }
+    return sum;
+  }
+
+  static ORTHRUS_INLINE Bytes load_bytes(const void* p) { return read<Bytes>(p); }
   template <int kShift, int kBits>
-  static ORTHRUS_INLINE Bytes field(Bytes v) {
+  static ORTHRUS_INLINE Bytes field(const Bytes& v) {
     constexpr uint8_t kMask = (1u << kBits) - 1;
     return kBits == 8 ? v : (v >> kShift) & kMask;
   }
   template <int kShift>
-  static ORTHRUS_INLINE Bytes merge(Bytes low, Bytes high) {
+  static ORTHRUS_INLINE Bytes merge(const Bytes& low, const Bytes& high) {
     return low | (high << kShift);
   }
-  static ORTHRUS_INLINE Bytes lookup(const uint8_t* table, Bytes v) {
+  static ORTHRUS_INLINE Bytes lookup(const uint8_t* table, const Bytes& v) {
     Bytes out;
     for (int i = 0; i < 64; ++i) out[i] = table[v[i]];
     return out;
   }
 
-  static ORTHRUS_INLINE Ints splat(int32_t v) { return v - Ints{}; }
+  template <int kFactor>
+  static ORTHRUS_INLINE Ints splat_times(int32_t v) {
+    return v * kFactor - Ints{};
+  }
 
   // Bytes times bytes as 16-bit lanes, even and odd inputs apart: 255 * 127 fits.
   template <bool kWideCodes>
@@ -111,13 +142,13 @@ struct Portable {
       };
       return {pair(x[0], x[2]), pair(x[1], x[3])};
     }
-    static ORTHRUS_INLINE Ints add(Ints acc, Bytes codes, const Inputs& x) {
+    static ORTHRUS_INLINE Ints add(const Ints& sums, const Bytes& codes, const Inputs& x) {
       const Words words = reinterpret_cast<Words>(codes);
       const Ints even =
           reinterpret_cast<Ints>(reinterpret_cast<Shorts>(words & 0x00ff00ffu) * x.even);
       const Ints odd =
           reinterpret_cast<Ints>(reinterpret_cast<Shorts>((words >> 8) & 0x00ff00ffu) * x.odd);
-      acc += (even << 16) >> 16;
+      Ints acc = sums + ((even << 16) >> 16);
       acc += even >> 16;
       acc += (odd << 16) >> 16;
       return acc + (odd >> 16);

@@ -5,62 +5,37 @@
 
 namespace orthrus {
 
-/// Rounds to nearest even for |value| < 2^22: adding 1.5 * 2^23 leaves the integer in the low bits.
+/// One group of 32: codes = round(x * 127 / max|x|) to nearest even, scale = max|x| / 127.
 template <typename V>
-ORTHRUS_INLINE int32_t round_to_int(float value) {
-  const float shifted = value + 12582912.0f;
-  int32_t bits;
-  __builtin_memcpy(&bits, &shifted, sizeof(bits));
-  return bits - 0x4b400000;
-}
-
-/// One group of 32: codes = round(x * 127 / max|x|), scale = max|x| / 127.
-template <typename V>
-void quantize_group(const float* x, int8_t* codes, ActivationGroup& group) {
-  // Magnitudes order like their bits; infinity and NaN are above all finite ones.
-  int32_t most = 0;
-  for (int i = 0; i < kStep; ++i) {
-    int32_t bits;
-    __builtin_memcpy(&bits, x + i, sizeof(bits));
-    bits &= 0x7fffffff;
-    most = bits > most ? bits : most;
-  }
-  float largest;
-  __builtin_memcpy(&largest, &most, sizeof(largest));
-  group = {};
-  if (most >= 0x7f800000) {
-    for (int i = 0; i < kStep; ++i) codes[i] = 0;
+ORTHRUS_INLINE void quantize_group(const float* x, ActivationGroup& group) {
+  const auto low = V::load(x);
+  const auto high = V::load(x + 16);
+  const float largest = V::largest_magnitude(low, high);
+  if (!(largest <= __FLT_MAX__)) {  // infinite or NaN
+    group = {};
     group.scale = group.scaled_sum = __builtin_nanf("");
-    group.half_scaled_sum[0] = group.half_scaled_sum[1] = group.scale;
     return;
   }
   // Below this 127 / max overflows; such a group is as good as zero.
   const bool zero = largest < 1e-30f;
-  const float inverse = zero ? 0.0f : 127.0f / largest;
+  const auto inverse = V::splat(zero ? 0.0f : 127.0f / largest);
+  const int32_t low_sum = V::store_rounded(group.codes, V::mul(low, inverse));
+  const int32_t sum = low_sum + V::store_rounded(group.codes + 16, V::mul(high, inverse));
   group.scale = zero ? 0.0f : largest / 127.0f;
-  for (int half = 0; half < 2; ++half) {
-    int32_t sum = 0;
-    for (int i = 0; i < 16; ++i) {
-      const int32_t code = round_to_int<V>(x[half * 16 + i] * inverse);
-      codes[half * 16 + i] = static_cast<int8_t>(code);
-      sum += code;
-    }
-    group.half_minus_sum[half] = -sum;
-    group.half_scaled_sum[half] = group.scale * static_cast<float>(sum);
-  }
-  group.minus_sum = group.half_minus_sum[0] + group.half_minus_sum[1];
-  group.scaled_sum = group.scale * static_cast<float>(-group.minus_sum);
+  group.scaled_sum = group.scale * static_cast<float>(sum);
+  group.minus_sum = -sum;
+  group.minus_half_sum = -low_sum;
 }
 
 template <typename V>
-void quantize_row(const float* x, int64_t cols, int8_t* codes, ActivationGroup* groups) {
+void quantize_row(const float* x, int64_t cols, ActivationGroup* groups, int64_t stride) {
   int64_t k = 0;
-  for (; k + kStep <= cols; k += kStep) quantize_group<V>(x + k, codes + k, *groups++);
+  for (; k + kStep <= cols; k += kStep, groups += stride) quantize_group<V>(x + k, *groups);
   const int64_t padded = (cols + 63) / 64 * 64;
-  for (; k < padded; k += kStep) {
+  for (; k < padded; k += kStep, groups += stride) {
     float rest[kStep] = {};
     for (int64_t i = k; i < cols; ++i) rest[i - k] = x[i];
-    quantize_group<V>(rest, codes + k, *groups++);
+    quantize_group<V>(rest, *groups);
   }
 }
 

@@ -123,12 +123,12 @@ TEST(Pack, Q8AndQ4AreCloseToNormalValues) {
   TestMatrix matrix(TensorType::kF32, 64, 576);
   const auto values = dequantized(matrix.source());
   // A uniform quantiser with step max/127 has error step/sqrt(12); the largest of 32 normal values
-  // is about 2.1 standard deviations: 2.1 / 127 / sqrt(12) = 0.0048.
+  // is about 2.4 standard deviations: 2.4 / 127 / sqrt(12) = 0.0055.
   EXPECT_LT(relative_error(unpacked(pack(matrix.source(), WeightFormat::kQ8, pool)), values),
-            0.0053);
-  // Step max/8 gives 0.076; the search for a scale stays below it.
+            0.006);
+  // Step max/8 gives 0.087; the search for a scale stays below it.
   EXPECT_LT(relative_error(unpacked(pack(matrix.source(), WeightFormat::kQ4, pool)), values),
-            0.075);
+            0.084);
 }
 
 TEST(Pack, Q8AndQ4PadColumnsThatFillNoGroup) {
