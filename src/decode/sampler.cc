@@ -118,11 +118,11 @@ std::optional<Sampler::Row> Sampler::prepare(std::span<const float> logits,
 void Sampler::gather(const float* x, float threshold) {
   candidates_.clear();
   for (int64_t i = 0; i < vocab_size_; ++i) {
-    if (x[i] >= threshold) candidates_.push_back({x[i], static_cast<int32_t>(i)});
+    if (x[i] >= threshold) candidates_.push_back({x[i], static_cast<int32_t>(i), 0});
   }
 }
 
-/// The k best, sorted. Whenever twice as many have gathered, the lesser half goes and the bar
+/// The k best. Whenever twice as many have gathered, the lesser half goes and the bar
 /// rises.
 void Sampler::gather_top_k(const Row& row, int64_t k) {
   const size_t kept = static_cast<size_t>(k);
@@ -135,48 +135,67 @@ void Sampler::gather_top_k(const Row& row, int64_t k) {
   candidates_.clear();
   for (int64_t i = 0; i < vocab_size_; ++i) {
     if (!(row.x[i] > bar)) continue;  // an equal one has the higher id
-    candidates_.push_back({row.x[i], static_cast<int32_t>(i)});
+    candidates_.push_back({row.x[i], static_cast<int32_t>(i), 0});
     if (candidates_.size() < 2 * kept + 64) continue;
     cut();
     bar = candidates_.back().logit;
   }
   if (candidates_.size() > kept) cut();
-  std::sort(candidates_.begin(), candidates_.end(), before);
 }
 
-/// Enough of the best tokens, sorted, to hold the mass top_p of all; cut by keep_top_p.
+/// Enough of the best tokens to hold the mass top_p of all.
 void Sampler::gather_top_p(const Row& row) {
   const float best = row.x[row.best];
-  const double total =
-      static_cast<double>(ops_.exp_sum(row.x, best, weight_scale(), vocab_size_, weights_.data()));
-  double mass = 0;
+  const double total = ops_.exp_sum(row.x, best, weight_scale(), vocab_size_, weights_.data());
+  const double wanted = options_.top_p * total;
+  // The floor goes down until they do; at last every token that is not banned is there.
   for (float floor = 0x1p-8f;; floor *= 0x1p-4f) {
     const bool last = floor < 0x1p-60f;
+    double mass = 0;
     candidates_.clear();
-    mass = 0;
     for (int64_t i = 0; i < vocab_size_; ++i) {
-      if (weights_[static_cast<size_t>(i)] >= floor || (last && std::isfinite(row.x[i]))) {
-        candidates_.push_back({row.x[i], static_cast<int32_t>(i)});
-        mass += weights_[static_cast<size_t>(i)];
+      const float weight = weights_[static_cast<size_t>(i)];
+      if (weight >= floor || (last && std::isfinite(row.x[i]))) {
+        candidates_.push_back({row.x[i], static_cast<int32_t>(i), weight});
+        mass += weight;
       }
     }
-    if (last || mass >= options_.top_p * total) break;
+    if (last || mass >= wanted) break;
   }
-  std::sort(candidates_.begin(), candidates_.end(), before);
-  for (size_t i = 0; i < candidates_.size(); ++i) weights_[i] = candidates_[i].logit;
-  keep_top_p(best, total);
+  keep_top_p(wanted);
 }
 
-/// Cuts the sorted candidates to the smallest prefix with top_p of `total`, the one reaching it
-/// included. weights_ holds their logits.
-void Sampler::keep_top_p(float best, double total) {
-  const int64_t n = static_cast<int64_t>(candidates_.size());
-  const float sum = ops_.exp_sum(weights_.data(), best, weight_scale(), n, weights_.data());
-  const double wanted = options_.top_p * (total > 0 ? total : static_cast<double>(sum));
-  double mass = 0;
-  size_t kept = 0;
-  while (kept < candidates_.size() && mass < wanted) mass += weights_[kept++];
-  candidates_.resize(std::max<size_t>(kept, 1));
+/// Gives the candidates their weights; returns the sum.
+double Sampler::weigh_candidates(float best) {
+  const size_t n = candidates_.size();
+  for (size_t i = 0; i < n; ++i) weights_[i] = candidates_[i].logit;
+  const float sum =
+      ops_.exp_sum(weights_.data(), best, weight_scale(), static_cast<int64_t>(n), weights_.data());
+  for (size_t i = 0; i < n; ++i) candidates_[i].weight = weights_[i];
+  return sum;
+}
+
+/// Cuts the candidates to the fewest best ones with the mass `wanted`, the one reaching it
+/// included. Halves the range in which the cut lies, so that only a few are sorted.
+void Sampler::keep_top_p(double wanted) {
+  const auto at = [&](size_t i) { return candidates_.begin() + static_cast<std::ptrdiff_t>(i); };
+  size_t low = 0, high = candidates_.size();  // [0, low) stay, [high, ...) go
+  double mass = 0;                            // of [0, low)
+  while (high - low > 64) {
+    const size_t middle = (low + high) / 2;
+    std::nth_element(at(low), at(middle), at(high), before);
+    double better = 0;
+    for (size_t i = low; i < middle; ++i) better += candidates_[i].weight;
+    if (mass + better >= wanted) {
+      high = middle;
+    } else {
+      mass += better;
+      low = middle;
+    }
+  }
+  std::sort(at(low), at(high), before);
+  while (low < high && mass < wanted) mass += candidates_[low++].weight;
+  candidates_.resize(std::max<size_t>(low, 1));
 }
 
 bool Sampler::filter(const Row& row) {
@@ -191,17 +210,14 @@ bool Sampler::filter(const Row& row) {
           : static_cast<float>(best + options_.temperature * log_double(options_.min_p));
   if (top_k) {
     gather_top_k(row, options_.top_k);
-    if (top_p) {
-      for (size_t i = 0; i < candidates_.size(); ++i) weights_[i] = candidates_[i].logit;
-      keep_top_p(best, 0);
-    }
+    if (top_p) keep_top_p(options_.top_p * weigh_candidates(best));
   } else if (top_p) {
     gather_top_p(row);
   } else {
     gather(row.x, floor);
     return true;
   }
-  while (candidates_.back().logit < floor) candidates_.pop_back();
+  std::erase_if(candidates_, [&](const Candidate& c) { return c.logit < floor; });
   return true;
 }
 
@@ -243,11 +259,13 @@ std::optional<int32_t> Sampler::choose(std::span<const float> logits,
   if (!filter(*row)) return choose_of_all(*row, noise);
   int32_t best = -1;
   double best_value = kNegativeInfinity;
-  for (const auto& [logit, id] : candidates_) {
-    const double value =
-        logit / options_.temperature + gumbel(noise_bits_of(noise, static_cast<uint32_t>(id)));
-    if (best < 0 || value > best_value || (value == best_value && id < best)) {
-      best = id;
+  for (const Candidate& c : candidates_) {
+    const uint32_t bits = noise_bits_of(noise, static_cast<uint32_t>(c.id));
+    const double scaled = c.logit / options_.temperature;
+    if (best >= 0 && bits < least_bits(best_value - scaled)) continue;  // cannot win
+    const double value = scaled + gumbel(bits);
+    if (best < 0 || value > best_value || (value == best_value && c.id < best)) {
+      best = c.id;
       best_value = value;
     }
   }
@@ -270,14 +288,12 @@ bool Sampler::distribution(std::span<const float> logits, std::span<const int32_
   if (!std::is_sorted(candidates_.begin(), candidates_.end(), by_id)) {
     std::sort(candidates_.begin(), candidates_.end(), by_id);
   }
-  for (size_t i = 0; i < candidates_.size(); ++i) weights_[i] = candidates_[i].logit;
-  ops_.exp_sum(weights_.data(), row->x[row->best], weight_scale(),
-               static_cast<int64_t>(candidates_.size()), weights_.data());
+  weigh_candidates(row->x[row->best]);
   double total = 0;
-  for (size_t i = 0; i < candidates_.size(); ++i) total += weights_[i];
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    out.ids.push_back(candidates_[i].id);
-    out.probabilities.push_back(weights_[i] / total);
+  for (const Candidate& c : candidates_) total += c.weight;
+  for (const Candidate& c : candidates_) {
+    out.ids.push_back(c.id);
+    out.probabilities.push_back(c.weight / total);
   }
   return true;
 }

@@ -60,7 +60,8 @@ class Sampler {
   void gather(const float* x, float threshold);
   void gather_top_k(const Row& row, int64_t k);
   void gather_top_p(const Row& row);
-  void keep_top_p(float best, double total);
+  double weigh_candidates(float best);
+  void keep_top_p(double wanted);
   int32_t choose_of_all(const Row& row, const NoiseKey& key) const;
   NoiseKey key(int64_t position, NoiseStream stream) const;
   float weight_scale() const;  // 1 / T
@@ -68,6 +69,7 @@ class Sampler {
   struct Candidate {
     float logit;
     int32_t id;
+    float weight;  // exp((logit - best) / T), once weighed
   };
   static bool before(const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
