@@ -4,8 +4,8 @@
 #include <deque>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "engine/machine_cache.h"
+#include "engine/text_sink.h"
 
 namespace orthrus {
 namespace {
