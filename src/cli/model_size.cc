@@ -5,6 +5,7 @@
 #include "engine/model_registry.h"
 #include "formats/tensor_names.h"
 #include "kernels/packed_matrix.h"
+#include "model/forward.h"
 
 namespace orthrus {
 namespace {
@@ -110,13 +111,8 @@ ModelSize measure_model(const OpenedModel& model, WeightFormat format) {
 
 KvLayout kv_layout(const ModelConfig& config, const ModelFlags& flags) {
   const KvType usual = flags.weights == "f32" ? KvType::kF32 : KvType::kBF16;
-  KvLayout layout;
-  layout.layers = config.num_layers;
-  layout.kv_heads = config.num_kv_heads;
-  layout.head_dim = config.head_dim;
-  layout.key_type = kv_type(flags.key_type).value_or(usual);
-  layout.value_type = kv_type(flags.value_type).value_or(usual);
-  return layout;
+  return kv_layout(config, kv_type(flags.key_type).value_or(usual),
+                   kv_type(flags.value_type).value_or(usual));
 }
 
 int64_t kv_bytes_per_token(const KvLayout& layout) {

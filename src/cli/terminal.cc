@@ -65,13 +65,14 @@ std::string human_bytes(double bytes) {
 }
 
 std::string grouped(int64_t number) {
-  std::string digits = std::to_string(number);
-  size_t first = number < 0 ? 1 : 0;
-  for (size_t i = digits.size(); i > first + 3;) {
-    i -= 3;
-    digits.insert(i, ",");
+  const std::string digits = std::to_string(number);
+  std::string out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool border = (digits.size() - i) % 3 == 0 && i > 0 && digits[i - 1] != '-';
+    if (border) out += ',';
+    out += digits[i];
   }
-  return digits;
+  return out;
 }
 
 }  // namespace orthrus
