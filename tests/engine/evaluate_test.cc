@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <numeric>
 
@@ -112,27 +114,37 @@ TEST(Evaluate, BlockIsCheckedAgainstTheModel) {
   EXPECT_THROW(evaluated_block(open_model(options, pool).model, 0), Error);
 }
 
+/// Accepted drafts of a golden run of the official implementation. That counts all that agree in
+/// the last cycle, also behind the end of sequence; what is not part of the output is cut here.
+std::vector<int64_t> golden_accepted(const nlohmann::json& golden) {
+  std::vector<int64_t> accepted = golden.at("accepted_per_cycle");
+  auto left = static_cast<int64_t>(golden.at("dual_ids").size()) - 1;  // the first is the prefill's
+  for (int64_t& count : accepted) {
+    count = std::min(count, left);
+    left -= count + 1;
+  }
+  return accepted;
+}
+
 TEST(Evaluate, TinyCheckpointGivesTheGoldenCounts) {
   Generator generator(tiny_options(WeightFormat::kF32));
   AcceptanceTally tally(8);
-  int64_t golden_cycles = 0;
-  int64_t golden_accepted = 0;
+  int64_t cycles = 0;
+  int64_t accepted = 0;
   for (const nlohmann::json& golden : read_jsonl("tiny/generate.jsonl")) {
     const std::vector<std::vector<int32_t>> prompt = {golden.at("prompt_ids")};
     EvaluateOptions options;
     options.max_new_tokens = golden.at("max_new_tokens");
     options.done = [&](size_t, const GenerateResult& result) { tally.add(result); };
-    const AcceptanceSummary one = evaluate(generator, prompt, options, {});
-    EXPECT_EQ(one.prompts, 1);
-    for (const int64_t accepted : golden.at("accepted_per_cycle")) {
-      ++golden_cycles;
-      golden_accepted += accepted;
-    }
+    EXPECT_EQ(evaluate(generator, prompt, options, {}).prompts, 1);
+    const std::vector<int64_t> counts = golden_accepted(golden);
+    cycles += static_cast<int64_t>(counts.size());
+    accepted += std::accumulate(counts.begin(), counts.end(), int64_t{0});
   }
   const AcceptanceSummary s = tally.summary();
-  EXPECT_EQ(s.cycles, golden_cycles);
-  EXPECT_EQ(s.accepted, golden_accepted);
-  EXPECT_NEAR(s.weighted.tokens_per_cycle, 2.87, 0.005);
+  EXPECT_EQ(s.prompts, 40);
+  EXPECT_EQ(s.cycles, cycles);
+  EXPECT_EQ(s.accepted, accepted);
 }
 
 /// 16 GSM8K questions, 160 tokens, block 8: tokens per cycle.
