@@ -126,7 +126,7 @@ struct Call {
 };
 
 PackedMatrix random_matrix(int64_t rows, int64_t cols, TensorType type, WeightFormat format,
-                           ThreadPool& pool) {
+                           ThreadPool& pool, WeightArena& arena) {
   std::vector<std::byte> bytes(static_cast<size_t>(rows) * row_bytes(type, cols));
   std::mt19937 random(1);
   for (size_t at = 0; at < bytes.size(); at += traits(type).block_bytes) {
@@ -141,10 +141,11 @@ PackedMatrix random_matrix(int64_t rows, int64_t cols, TensorType type, WeightFo
       std::memcpy(bytes.data() + at, &value, 2);
     }
   }
-  return pack({.type = type, .data = bytes, .rows = rows, .cols = cols}, format, pool);
+  return pack({.type = type, .data = bytes, .rows = rows, .cols = cols}, format, pool, &arena);
 }
 
 struct Model {
+  WeightArena arena;
   std::vector<Call> calls;
   double bytes = 0;
   double products = 0;  // a row
@@ -153,7 +154,7 @@ struct Model {
     auto add = [&](std::vector<std::pair<int64_t, int64_t>> shapes) {
       Call call;
       for (auto [rows, cols] : shapes) {
-        call.weights.push_back(random_matrix(rows, cols, type, format, pool));
+        call.weights.push_back(random_matrix(rows, cols, type, format, pool, arena));
         bytes += static_cast<double>(call.weights.back().bytes());
         products += static_cast<double>(rows * cols);
       }

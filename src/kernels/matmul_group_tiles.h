@@ -36,11 +36,12 @@ class PackedReader {
   ORTHRUS_INLINE void close() { chunk_ += kForm.bytes(); }
 
   /// Asks for the step's share of what lies kPrefetchBytes ahead. Panels follow each other, so that
-  /// this runs into the next one.
+  /// this runs into the next one. Non-temporal: it shall not displace the activations.
   ORTHRUS_INLINE void prefetch(int64_t step) const {
     unrolled<static_cast<int>((kStepBytes + 63) / 64)>([&](auto line) ORTHRUS_INLINE_LAMBDA {
       __builtin_prefetch(chunk_ + static_cast<size_t>(step) * kStepBytes + line.value * 64 +
-                         V::kGroupPrefetchBytes);
+                             V::kGroupPrefetchBytes,
+                         0, 0);
     });
   }
 

@@ -99,20 +99,22 @@ class SourceRows {
 /// Fills the panels of one matrix; each thread takes a run of panels.
 class MatrixPacker {
  public:
-  MatrixPacker(const MatrixSource& source, TensorType form) : rows_(source), form_(form) {
+  MatrixPacker(const MatrixSource& source, TensorType form, WeightArena* arena)
+      : rows_(source), form_(form) {
     matrix_.rows_ = source.rows;
     matrix_.cols_ = source.cols;
     matrix_.form_ = form;
     matrix_.layout_ = layout_of(form);
     panel_bytes_ = panel_bytes(form, source.cols);
-    matrix_.data_ = AlignedBuffer(static_cast<size_t>(panel_count(source.rows)) * panel_bytes_);
+    matrix_.bytes_ = static_cast<size_t>(panel_count(source.rows)) * panel_bytes_;
+    matrix_.memory_ = arena ? arena->allocate(matrix_.bytes_) : WeightArena::own(matrix_.bytes_);
   }
 
   PackedMatrix pack(ThreadPool& pool) {
     pool.parallel_for(panel_count(matrix_.rows_), [&](int64_t begin, int64_t end) {
       std::vector<float> values(static_cast<size_t>(kLanes * matrix_.cols_));
       for (int64_t p = begin; p < end; ++p) {
-        std::byte* panel = matrix_.data_.data() + static_cast<size_t>(p) * panel_bytes_;
+        std::byte* panel = matrix_.memory_.data + static_cast<size_t>(p) * panel_bytes_;
         is_block(form_) ? pack_groups(p, values, panel) : pack_plain(p, values, panel);
       }
     });
@@ -204,7 +206,8 @@ class MatrixPacker {
   size_t panel_bytes_;
 };
 
-PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& pool) {
+PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& pool,
+                  WeightArena* arena) {
   const int64_t block = traits(source.type).block_elements;
   ORTHRUS_CHECK(source.rows > 0 && source.cols > 0 && source.cols % block == 0);
   ORTHRUS_CHECK(source.data.size() ==
@@ -216,7 +219,7 @@ PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& p
     fail("int8 weights need a scale a row: expected {}, found {}", source.rows,
          source.row_scales.size());
   }
-  return MatrixPacker(source, target_form(source.type, format)).pack(pool);
+  return MatrixPacker(source, target_form(source.type, format), arena).pack(pool);
 }
 
 size_t packed_bytes(TensorType type, int64_t rows, int64_t cols, WeightFormat format) {

@@ -70,7 +70,27 @@ void unpack_group_row(TensorType type, const std::byte* panel, int64_t lane, int
   }
 }
 
+// Sixteen huge pages; what a block has left when the next matrix does not fit is never touched.
+constexpr size_t kArenaBlock = size_t{32} << 20;
+
 }  // namespace
+
+WeightArena::Piece WeightArena::own(size_t bytes) {
+  auto block = std::make_shared<AlignedBuffer>(bytes);
+  return {block, block->data()};
+}
+
+WeightArena::Piece WeightArena::allocate(size_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  if (bytes > kArenaBlock / 2) return own(bytes);
+  if (!block_ || block_->size() - used_ < bytes) {
+    block_ = std::make_shared<AlignedBuffer>(kArenaBlock);
+    used_ = 0;
+  }
+  std::byte* data = block_->data() + used_;
+  used_ += bytes;
+  return {block_, data};
+}
 
 void unpack_row(const PackedMatrix& matrix, int64_t row, float* out) {
   ORTHRUS_CHECK(row >= 0 && row < matrix.rows());

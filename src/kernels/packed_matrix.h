@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -38,13 +39,31 @@ struct PackedLayout {
   bool lookup = false;  ///< IQ4_NL: codes index a table of 16 int8 values
 };
 
+/// Memory that many packed matrices share: most are smaller than a huge page, and with small pages
+/// a pass would spend a good part of its time on address translation. Matrices keep their block
+/// alive. Not thread-safe.
+class WeightArena {
+ public:
+  struct Piece {
+    std::shared_ptr<AlignedBuffer> block;
+    std::byte* data;  ///< zero-filled, aligned to 64 bytes
+  };
+  Piece allocate(size_t bytes);
+  /// A block for one piece alone.
+  static Piece own(size_t bytes);
+
+ private:
+  std::shared_ptr<AlignedBuffer> block_;
+  size_t used_ = 0;
+};
+
 /// A weight matrix packed for the matmul kernels; also serves the embedding lookup. Immutable after
 /// pack(); the values it stands for do not depend on the ISA.
 class PackedMatrix {
  public:
   int64_t rows() const { return rows_; }  ///< outputs
   int64_t cols() const { return cols_; }  ///< inputs
-  size_t bytes() const { return data_.size(); }
+  size_t bytes() const { return bytes_; }
   double bits_per_weight() const {
     return 8.0 * static_cast<double>(bytes()) / static_cast<double>(rows_ * cols_);
   }
@@ -62,7 +81,8 @@ class PackedMatrix {
   int64_t cols_ = 0;
   TensorType form_ = TensorType::kF32;
   PackedLayout layout_;
-  AlignedBuffer data_;
+  size_t bytes_ = 0;
+  WeightArena::Piece memory_{};
 };
 
 /// Packs rows [0, rows) in parallel. kAuto: F32, F16, BF16 stay; block types keep codes and scales
@@ -71,7 +91,9 @@ class PackedMatrix {
 /// kept as it is). Columns are padded with zeros to a chunk (64 inputs). Throws Error(kInput) for
 /// kI8 without row scales, for non-finite scales of blocks, and for values that are not finite or
 /// too large for an f16 scale in what is being quantised.
-PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& pool);
+/// The memory comes from the arena, or is the matrix's own where there is none.
+PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& pool,
+                  WeightArena* arena = nullptr);
 
 /// Bytes that pack() will take, for the planner; without reading the data.
 size_t packed_bytes(TensorType type, int64_t rows, int64_t cols, WeightFormat format);
