@@ -47,8 +47,8 @@ demo: pull
 test: build .venv/.setup pull
 	@ctest --test-dir build --output-on-failure -LE soak
 
-bench: build
-	@bash scripts/bench.sh
+bench: pull
+	@bash bench/run_all.sh
 
 soak: build pull
 	@bash scripts/soak.sh
