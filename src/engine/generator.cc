@@ -113,6 +113,8 @@ std::unique_ptr<Generator::Active> Generator::start(std::span<const int32_t> inp
                                     active->prompt.begin(), active->prompt.end());
   active->cached_tokens = std::min<int64_t>(shared.first - conversation->tokens.begin(), size - 1);
   conversation->table.set_length(active->cached_tokens);
+  // What lies beyond is overwritten from here on, whatever becomes of this generation.
+  conversation->tokens.resize(static_cast<size_t>(active->cached_tokens));
   // All at once, as the dual view must not take more than plain AR; untouched pages cost nothing.
   int64_t most = max_seq_len_;
   if (options.max_new_tokens >= 0)
