@@ -82,6 +82,7 @@ std::string one_line(std::string text) {
 int run_command(const CommandEntry& entry, std::vector<std::string> arguments) {
   CLI::App app(entry.description, fmt::format("orthrus {}", entry.name));
   app.allow_extras();
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   auto command = entry.make();
   command->add_flags(app);
   std::string config;
