@@ -30,7 +30,8 @@ def main():
         if "identical to plain AR" not in text:
             sys.exit(f"the example printed:\n{text}")
         program = prefix / "bin/orthrus"
-        report = json.loads(call(program, "run", "-m", tiny, "--raw", "-p", "Tom has 3 apples", "-n", 32, "--json"))
+        report = json.loads(call(program, "run", "-m", tiny, "--raw", "--temp", 0, "-p", "Tom has 3 apples", "-n", 32,
+                               "--json"))
         if not text.startswith(report["text"]):
             sys.exit(f"the example printed:\n{text}the program:\n{report['text']}")
         adapter = prefix / "share/orthrus/models/smollm2-135m/adapter.safetensors"

@@ -54,8 +54,9 @@ class PerplexityCommand : public Command {
     const KvType fallback = flags_.weights == "f32" ? KvType::kF32 : KvType::kBF16;
     options_.kv_type = kv_type(flags_.key_type).value_or(fallback);
     ProgressLine progress("perplexity");
-    options_.progress = [&](double share) { progress.update(share); };
-    report(perplexity(loaded.model, {choose_isa(), pool}, tokens, options_));
+    auto options = options_;
+    options.progress = [&](double share) { progress.update(share); };
+    report(perplexity(loaded.model, {choose_isa(), pool}, tokens, options));
     return 0;
   }
 

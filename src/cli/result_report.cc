@@ -77,8 +77,8 @@ Json result_json(const GenerateResult& result, const GenerateOptions& options,
 }
 
 double decode_rate(const GenerateResult& result) {
-  double tokens = static_cast<double>(result.accepted + result.cycles);
-  return result.decode_seconds > 0 ? tokens / result.decode_seconds : 0;
+  if (result.decode_seconds <= 0 || result.token_ids.empty()) return 0;
+  return static_cast<double>(result.token_ids.size() - 1) / result.decode_seconds;
 }
 
 std::string stats_line(const GenerateResult& result) {
