@@ -75,8 +75,8 @@ sanitize-thread: pull
 
 lint: build/.setup
 	@clang-format-14 --dry-run --Werror $(CXX_FILES)
-	@cppcheck --quiet --std=c++20 --language=c++ --enable=warning,portability --library=scripts/cppcheck.cfg \
-	  --suppress=uninitMemberVar:src/base/fp_state.h --error-exitcode=1 -I include -I src -j $(JOBS) src
+	@cppcheck --quiet --std=c++20 --language=c++ --enable=warning,portability \
+	  --suppressions-list=scripts/cppcheck-suppressions.txt --error-exitcode=1 -I include -I src -j $(JOBS) src
 	@python3 tests/include_directions.py .
 
 format: build/.setup
