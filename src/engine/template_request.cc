@@ -1,18 +1,19 @@
 #include "engine/template_request.h"
 
 #include "base/error.h"
+#include "formats/json.h"
 
 namespace orthrus {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+constexpr int kMaxDepth = 128;  // values are walked by recursion
+}  // namespace
+
 Json template_context(std::string_view json) {
-  Json request;
-  try {
-    request = Json::parse(json);
-  } catch (const Json::exception& error) {
-    fail("template request: not valid JSON: {}", error.what());
-  }
+  parse_json(json, "template request", kMaxDepth);  // but it sorts the keys
+  const Json request = Json::parse(json);
   if (!request.is_object())
     fail("template request: expected a JSON object, found {}", request.type_name());
   if (!request.contains("messages")) fail("template request: \"messages\" is missing");

@@ -161,7 +161,8 @@ class BadFiles(ProgramTest):
             self.refuse(1, pattern, "generate", "-m", TINY, stdin=line)
 
     def test_template_requests(self):
-        for request in ["", "[]", "{}", '{"messages": 3}', '{"messages": [], "kwargs": 3}']:
+        deep = '{"messages": ' + "[" * 2_000_000 + "]" * 2_000_000 + "}"
+        for request in ["", "[]", "{}", deep, '{"messages": 3}', '{"messages": [], "kwargs": 3}']:
             self.refuse(1, "template request|JSON", "template", "-m", TINY, stdin=request)
 
 
