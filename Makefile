@@ -7,7 +7,7 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'tests/*.h' 'ben
 UNIT_TESTS := ^(base|formats|text|kernels|cache|model|decode|engine|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
+.PHONY: help build build-all demo test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
   format clean pull
 
 help:
@@ -30,6 +30,9 @@ endif
 
 build: build/.setup
 	@cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >build/cmake.log || { cat build/cmake.log; exit 1; }
+	@cmake --build build -j $(JOBS) --target orthrus
+
+build-all: build
 	@cmake --build build -j $(JOBS)
 
 .venv/.setup: scripts/requirements-test.txt build/.setup
@@ -44,13 +47,13 @@ demo: pull
 	@bash scripts/demo.sh
 
 # The summary of ctest is the last that this prints.
-test: build .venv/.setup pull
+test: build-all .venv/.setup pull
 	@ctest --test-dir build --output-on-failure -LE soak
 
 bench: pull
 	@bash bench/run_all.sh
 
-soak: build pull
+soak: build-all pull
 	@bash scripts/soak.sh
 
 fuzz: build/.setup
