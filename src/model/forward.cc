@@ -14,17 +14,20 @@
 namespace orthrus {
 namespace {
 
-/// f32 scratch [max_rows, cols].
+/// f32 scratch [max_rows, cols]. Rows are a cache line apart from each other: strides that are
+/// powers of two would put all rows into the same sets of the cache.
 class RowBuffer {
  public:
-  RowBuffer(int64_t rows, int64_t cols)
-      : cols_(cols), buffer_(static_cast<size_t>(rows * cols) * sizeof(float)) {}
-  float* row(int64_t i) { return buffer_.as<float>() + i * cols_; }
+  static constexpr int64_t kPad = 16;
+
+  RowBuffer(int64_t rows, int64_t cols, int64_t pad = kPad)
+      : stride_(cols + pad), buffer_(static_cast<size_t>(rows * stride_) * sizeof(float)) {}
+  float* row(int64_t i) { return buffer_.as<float>() + i * stride_; }
   float* data() { return buffer_.as<float>(); }
-  int64_t cols() const { return cols_; }
+  int64_t stride() const { return stride_; }
 
  private:
-  int64_t cols_;
+  int64_t stride_;
   AlignedBuffer buffer_;
 };
 
@@ -62,7 +65,7 @@ struct Forward::Impl {
         gate(max_rows, c.intermediate_size),
         up(max_rows, c.intermediate_size),
         delta(max_rows, c.hidden_size),
-        logits(max_rows, c.vocab_size),
+        logits(max_rows, c.vocab_size, 0),
         cos(max_rows, c.head_dim / 2),
         sin(max_rows, c.head_dim / 2) {
     scratch_layout.layers = 1;
@@ -95,9 +98,16 @@ struct Forward::Impl {
   void rotate_and_store(int64_t layer);
   void feed_forward(const LayerWeights& layer);
   void project_logits();
+  void copy_trace() {
+    for (int64_t i = 0; i < row_count(); ++i) {
+      std::copy_n(x.row(i), c.hidden_size, trace + i * c.hidden_size);
+    }
+  }
   void norm(const std::vector<float>& weight, int64_t count);
-  void quantize(const float* data, int64_t cols, int64_t count, const PackedMatrix& first,
-                const PackedMatrix* second = nullptr);
+  /// Rows [0, count) of `in`, `cols` wide, become the input of the coming matmuls.
+  void set_input(RowBuffer& in, int64_t cols, int64_t count, bool quantized) {
+    activations.set(context, in.data(), in.stride(), count, cols, quantized);
+  }
   MatmulTask task(const PackedMatrix& weight, bool diffusion, RowBuffer& out,
                   const std::vector<float>& bias);
 
@@ -222,17 +232,12 @@ void Forward::Impl::norm(const std::vector<float>& weight, int64_t count) {
   });
 }
 
-void Forward::Impl::quantize(const float* data, int64_t cols, int64_t count,
-                             const PackedMatrix& first, const PackedMatrix* second) {
-  activations.set(context, data, cols, count, cols,
-                  needs_quantized(first) || (second && needs_quantized(*second)));
-}
-
 MatmulTask Forward::Impl::task(const PackedMatrix& weight, bool diffusion, RowBuffer& out,
                                const std::vector<float>& bias) {
   const int64_t begin = diffusion ? ar_rows : 0;
   const int64_t count = diffusion ? row_count() - ar_rows : ar_rows;
-  return {&weight, begin, count, out.row(begin), out.cols(), bias.empty() ? nullptr : bias.data()};
+  return {&weight,        begin,        count,
+          out.row(begin), out.stride(), bias.empty() ? nullptr : bias.data()};
 }
 
 void Forward::Impl::project_qkv(const LayerWeights& layer) {
@@ -248,7 +253,7 @@ void Forward::Impl::project_qkv(const LayerWeights& layer) {
   };
   if (ar_rows > 0) add(layer.ar, false);
   if (row_count() > ar_rows) add(*layer.diff, true);
-  activations.set(context, normed.data(), c.hidden_size, row_count(), c.hidden_size, quantized);
+  set_input(normed, c.hidden_size, row_count(), quantized);
   matmul(context, activations, {tasks.data(), count});
 }
 
@@ -289,7 +294,7 @@ void Forward::Impl::attend(int64_t layer) {
   };
   if (ar_rows > 0) add(weights.ar, false);
   if (row_count() > ar_rows) add(*weights.diff, true);
-  activations.set(context, mixed.data(), q_size, row_count(), q_size, quantized);
+  set_input(mixed, q_size, row_count(), quantized);
   matmul(context, activations, {tasks.data(), count});
   for_rows(row_count(), c.hidden_size,
            [&](int64_t i) { ops.add(x.row(i), delta.row(i), c.hidden_size); });
@@ -297,17 +302,18 @@ void Forward::Impl::attend(int64_t layer) {
 
 void Forward::Impl::feed_forward(const LayerWeights& w) {
   norm(w.post_attention_norm, row_count());
-  quantize(normed.data(), c.hidden_size, row_count(), w.gate_proj, &w.up_proj);
+  set_input(normed, c.hidden_size, row_count(),
+            needs_quantized(w.gate_proj) || needs_quantized(w.up_proj));
   const auto all = [&](const PackedMatrix& m, RowBuffer& out, const std::vector<float>& bias) {
-    return MatmulTask{&m,         0,          row_count(),
-                      out.data(), out.cols(), bias.empty() ? nullptr : bias.data()};
+    return MatmulTask{
+        &m, 0, row_count(), out.data(), out.stride(), bias.empty() ? nullptr : bias.data()};
   };
   matmul(context, activations,
          std::array{all(w.gate_proj, gate, w.gate_bias), all(w.up_proj, up, w.up_bias)});
   for_rows(row_count(), c.intermediate_size, [&](int64_t i) {
     ops.silu_mul(gate.row(i), up.row(i), c.intermediate_size, gate.row(i));
   });
-  quantize(gate.data(), c.intermediate_size, row_count(), w.down_proj);
+  set_input(gate, c.intermediate_size, row_count(), needs_quantized(w.down_proj));
   matmul(context, activations, std::array{all(w.down_proj, delta, w.down_bias)});
   for_rows(row_count(), c.hidden_size,
            [&](int64_t i) { ops.add(x.row(i), delta.row(i), c.hidden_size); });
@@ -320,7 +326,7 @@ void Forward::Impl::project_logits() {
     ops.rms_norm(x.row(wanted[static_cast<size_t>(i)]), model.final_norm.data(),
                  static_cast<float>(c.rms_norm_eps), c.hidden_size, normed.row(i));
   });
-  quantize(normed.data(), c.hidden_size, count, model.lm_head);
+  set_input(normed, c.hidden_size, count, needs_quantized(model.lm_head));
   matmul(context, activations,
          std::array{MatmulTask{&model.lm_head, 0, count, logits.data(), c.vocab_size}});
 }
@@ -343,7 +349,7 @@ std::span<const float> Forward::run(std::span<const Span> spans) {
   for (int64_t layer = 0; layer < f.c.num_layers; ++layer) {
     f.attend(layer);
     f.feed_forward(f.model.layers[static_cast<size_t>(layer)]);
-    if (layer == f.traced_layer) std::copy_n(f.x.data(), f.row_count() * f.x.cols(), f.trace);
+    if (layer == f.traced_layer) f.copy_trace();
   }
   f.project_logits();
   return {f.logits.data(), f.wanted.size() * static_cast<size_t>(f.c.vocab_size)};

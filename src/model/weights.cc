@@ -30,8 +30,8 @@ class Progress {
 class TensorReader {
  public:
   TensorReader(const TensorSource& tensors, WeightFormat format, ThreadPool& pool,
-               Progress& progress)
-      : tensors_(tensors), format_(format), pool_(pool), progress_(progress) {}
+               WeightArena& arena, Progress& progress)
+      : tensors_(tensors), format_(format), pool_(pool), arena_(arena), progress_(progress) {}
 
   PackedMatrix matrix(std::string_view name, int64_t rows, int64_t cols, WeightFormat format) {
     const TensorInfo& info = tensors_.require(name, std::array{rows, cols});
@@ -41,7 +41,7 @@ class TensorReader {
       scales = vector(std::string(name) + std::string(kScaleSuffix), rows);
       source.row_scales = scales;
     }
-    PackedMatrix packed = pack(source, format, pool_);
+    PackedMatrix packed = pack(source, format, pool_, &arena_);
     tensors_.drop(info);
     progress_.add(info.data.size());
     return packed;
@@ -76,6 +76,7 @@ class TensorReader {
   const TensorSource& tensors_;
   WeightFormat format_;
   ThreadPool& pool_;
+  WeightArena& arena_;
   Progress& progress_;
 };
 
@@ -161,12 +162,12 @@ WeightFormat head_format(WeightFormat format) {
 }
 
 void read_diffusion_view(Model& model, const Checkpoint& checkpoint, const LoadRequest& request,
-                         ThreadPool& pool, Progress& progress) {
+                         ThreadPool& pool, WeightArena& arena, Progress& progress) {
   using Diffusion = LoadRequest::Diffusion;
   if (request.diffusion == Diffusion::kNone) return;
   const bool from_adapter = request.diffusion == Diffusion::kAdapter;
   const TensorSource& tensors = from_adapter ? *request.adapter->tensors : *checkpoint.tensors;
-  TensorReader reader(tensors, request.format, pool, progress);
+  TensorReader reader(tensors, request.format, pool, arena, progress);
   const std::string_view suffix = request.diffusion == Diffusion::kCopy ? "" : "_diff";
   for (size_t i = 0; i < model.layers.size(); ++i) {
     model.layers[i].diff = read_attention(reader, model.config, static_cast<int64_t>(i), suffix);
@@ -205,7 +206,8 @@ Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, Threa
   size_t total = source_bytes(*checkpoint.tensors);
   if (request.adapter) total += source_bytes(*request.adapter->tensors);
   Progress progress(request.progress, total);
-  TensorReader reader(*checkpoint.tensors, request.format, pool, progress);
+  WeightArena arena;
+  TensorReader reader(*checkpoint.tensors, request.format, pool, arena, progress);
 
   const WeightFormat head = head_format(request.format);
   if (c.tie_word_embeddings) {
@@ -217,7 +219,7 @@ Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, Threa
   for (int64_t i = 0; i < c.num_layers; ++i) model.layers.push_back(read_layer(reader, c, i));
   model.final_norm = reader.vector(kFinalNormName, c.hidden_size);
   model.rope_inv_freq = inverse_frequencies(c);
-  read_diffusion_view(model, checkpoint, request, pool, progress);
+  read_diffusion_view(model, checkpoint, request, pool, arena, progress);
   if (request.progress) request.progress(1.0);
   return model;
 }
@@ -243,13 +245,15 @@ class RandomMatrices {
   }
   PackedMatrix next(int64_t rows, int64_t cols, WeightFormat format) {
     const size_t bytes = static_cast<size_t>(rows * cols) * sizeof(uint16_t);
-    return pack({TensorType::kBF16, {values_.data(), bytes}, rows, cols, 0, {}}, format, pool_);
+    return pack({TensorType::kBF16, {values_.data(), bytes}, rows, cols, 0, {}}, format, pool_,
+                &arena_);
   }
   PackedMatrix next(int64_t rows, int64_t cols) { return next(rows, cols, format_); }
 
  private:
   WeightFormat format_;
   ThreadPool& pool_;
+  WeightArena arena_;
   AlignedBuffer values_;
 };
 
