@@ -8,7 +8,8 @@
 namespace orthrus {
 
 /// Zero-filled memory straight from the kernel, aligned to a page (2 MiB and advised as huge pages
-/// where it is large). Move-only. Throws Error(kInternal) that names the size where memory is short.
+/// where it is large). Move-only. Throws Error(kInternal) that names the size where memory is
+/// short.
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

@@ -10,9 +10,20 @@ namespace orthrus {
 /// Element types of tensors as they lie in files. Block types (Q...) hold `block_elements` values
 /// of one row in `block_bytes` bytes; their layout is that of ggml.
 enum class TensorType : uint8_t {
-  kF32, kF16, kBF16, kI8,
-  kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0,
-  kQ2_K, kQ3_K, kQ4_K, kQ5_K, kQ6_K,
+  kF32,
+  kF16,
+  kBF16,
+  kI8,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
   kIQ4_NL
 };
 
