@@ -1,0 +1,60 @@
+"""Peak memory of the program: the diffusion view costs its weights and nothing that grows with the
+context; the whole stays within weights + KV cache + 150 MB.
+
+Usage: memory_test.py PROGRAM SOURCE_ROOT"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MIB = 1 << 20
+CONTEXTS = (256, 2048, 8192)  # the last is the demo model's limit
+TEXT = "The quick brown fox jumps over the lazy dog near the river bank at noon. "
+
+
+def run(program, view, context, prompt, extra):
+    """(peak resident bytes, the program's report) of a run that fills the context."""
+    process = subprocess.Popen(
+        [program, "run", "-m", "smollm2-135m", "--raw", "-f", str(prompt), "-c", str(context), "-n", "24",
+         "--temp", "0", "--ignore-eos", "--view", view, "--json", *extra],
+        stdout=subprocess.PIPE)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status != 0:
+        sys.exit(f"memory_test: {view} at context {context} failed")
+    return usage.ru_maxrss * 1024, json.loads(output)
+
+
+def main(program, root):
+    os.environ.setdefault("ORTHRUS_MODELS_DIR", str(root / "models"))
+    size = json.loads(subprocess.run([program, "inspect", "-m", "smollm2-135m", "--json"], check=True,
+                                     stdout=subprocess.PIPE).stdout)
+    weights, diffusion = size["weight_bytes"], size["diffusion_weight_bytes"]
+    differences, failures = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        for context in CONTEXTS:
+            prompt = pathlib.Path(folder) / "prompt.txt"
+            prompt.write_text(TEXT * ((context - 40) // 17))  # 17 tokens a sentence at most
+            peak, kv = {}, {}
+            for view, extra in (("dual", ["--draft-max", "7"]), ("ar", [])):
+                peak[view], report = run(program, view, context, prompt, extra)
+                kv[view] = report["kv_bytes"]
+                limit = weights + kv[view] + 150e6
+                print(f"context {context} {view}: {report['prompt_tokens']} + {report['completion_tokens']} "
+                      f"tokens, peak {peak[view] / 1e6:.1f} MB, KV {kv[view] / 1e6:.1f} MB, limit {limit / 1e6:.1f} MB")
+                failures += peak[view] > limit
+            failures += kv["dual"] != kv["ar"]
+            differences.append(peak["dual"] - peak["ar"] - diffusion)
+    spread = max(differences) - min(differences)
+    print("dual - ar - diffusion weights:", ", ".join(f"{d / MIB:.1f}" for d in differences),
+          f"MiB; spread {spread / MIB:.1f} MiB, at most 8")
+    failures += spread > 8 * MIB
+    print(f"{2 * len(CONTEXTS)} passed, 0 failed" if not failures else f"{failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()))
