@@ -84,7 +84,7 @@ void float_panels(const MatmulJob& job, int64_t panel) {
       float_tile<V, kForm, rows.value, kPanels>(panels, job.panel_bytes, x, job.x_stride, job.cols,
                                                 sums);
     });
-    store_sums<V>(job, row, height, panel, kPanels * kLanes, sums);
+    store_sums<V>(job, row, height, {panel, panel + kPanels}, kPanels * kLanes, sums);
   });
 }
 

@@ -22,6 +22,7 @@ class PackedReader {
   static constexpr bool kWideCodes = kForm.zero == 128;  // codes up to 255, else below 64
   static constexpr size_t kStepBytes = kForm.bytes() / static_cast<size_t>(kForm.chunk / kStep);
 
+  PackedReader() = default;
   ORTHRUS_INLINE explicit PackedReader(const std::byte* panel) : chunk_(panel) {}
 
   /// Before the first step of every chunk.
@@ -35,8 +36,8 @@ class PackedReader {
   /// After its last step.
   ORTHRUS_INLINE void close() { chunk_ += kForm.bytes(); }
 
-  /// Asks for the step's share of what lies kPrefetchBytes ahead. Panels follow each other, so that
-  /// this runs into the next one. Non-temporal: it shall not displace the activations.
+  /// Asks for the step's share of what lies kGroupPrefetchBytes ahead. Panels follow each other, so
+  /// that this runs into the next one. Non-temporal: it shall not displace the activations.
   ORTHRUS_INLINE void prefetch(int64_t step) const {
     unrolled<static_cast<int>((kStepBytes + 63) / 64)>([&](auto line) ORTHRUS_INLINE_LAMBDA {
       __builtin_prefetch(chunk_ + static_cast<size_t>(step) * kStepBytes + line.value * 64 +
@@ -94,85 +95,140 @@ class PackedReader {
 /// Adds the products of one group of a step to acc. Per row: exact integer sum of code *
 /// activation, minus zero * sum of activations, to float, times the activations' scale, then one
 /// fused multiply-add with the weights' scale, and one for the offset. `x` are the rows' groups.
-template <typename V, typename Reader, int kGroupOfStep, int kRows>
-ORTHRUS_INLINE void add_group(const Reader& reader, int64_t step, const ActivationGroup* x,
-                              typename V::Floats (&acc)[kRows]) {
+template <typename V, typename Reader, int kGroupOfStep, int kRows, int kPanels>
+ORTHRUS_INLINE void add_group(const Reader (&readers)[kPanels], int64_t step,
+                              const ActivationGroup* x, typename V::Floats (&acc)[kRows][kPanels]) {
   using Dot = typename V::template Dot<Reader::kWideCodes>;
   constexpr GroupForm kForm = Reader::kForm;
   constexpr int kQuads = kForm.group / static_cast<int>(kQuad);
   constexpr bool kWholeStep = kForm.group == kStep;
-  typename V::Ints products[kRows];
+  typename V::Ints products[kRows][kPanels];
   unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
     const ActivationGroup& group = x[i.value];
-    if constexpr (kForm.zero == 0) {
-      products[i.value] = V::template splat_times<1>(0);
-    } else if constexpr (kWholeStep) {
-      products[i.value] = V::template splat_times<kForm.zero>(group.minus_sum);
-    } else {
-      products[i.value] = V::template splat_times<kForm.zero>(half_sum<kGroupOfStep>(group));
+    int32_t sum = 0;
+    if constexpr (kForm.zero != 0) {
+      sum = kWholeStep ? group.minus_sum : half_sum<kGroupOfStep>(group);
     }
+    const auto start = V::template splat_times<kForm.zero == 0 ? 1 : kForm.zero>(sum);
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { products[i.value][p.value] = start; });
   });
   unrolled<kQuads>([&](auto q) ORTHRUS_INLINE_LAMBDA {
     constexpr int kAt = kGroupOfStep * kQuads + q.value;
-    const auto codes = reader.template codes<kAt>(step);
+    typename V::Bytes codes[kPanels];
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+      codes[p.value] = readers[p.value].template codes<kAt>(step);
+    });
     unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-      products[i.value] =
-          Dot::add(products[i.value], codes, Dot::load(x[i.value].codes + kAt * kQuad));
+      const auto inputs = Dot::load(x[i.value].codes + kAt * kQuad);
+      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+        products[i.value][p.value] = Dot::add(products[i.value][p.value], codes[p.value], inputs);
+      });
     });
   });
   const int64_t at = step * (kStep / kForm.group) + kGroupOfStep;
-  const auto scale = reader.scale(at);
+  typename V::Floats scales[kPanels];
+  unrolled<kPanels>(
+      [&](auto p) ORTHRUS_INLINE_LAMBDA { scales[p.value] = readers[p.value].scale(at); });
   unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    const auto product = V::mul(V::to_floats(products[i.value]), V::splat(x[i.value].scale));
-    acc[i.value] = V::fma(product, scale, acc[i.value]);
+    const auto factor = V::splat(x[i.value].scale);
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+      const auto product = V::mul(V::to_floats(products[i.value][p.value]), factor);
+      acc[i.value][p.value] = V::fma(product, scales[p.value], acc[i.value][p.value]);
+    });
   });
   if constexpr (kForm.has_offset) {
-    const auto offset = reader.offset(at);
+    unrolled<kPanels>(
+        [&](auto p) ORTHRUS_INLINE_LAMBDA { scales[p.value] = readers[p.value].offset(at); });
     unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
       const ActivationGroup& group = x[i.value];
-      const float sum = kWholeStep
-                            ? group.scaled_sum
-                            : group.scale * static_cast<float>(-half_sum<kGroupOfStep>(group));
-      acc[i.value] = V::minus_product(offset, V::splat(sum), acc[i.value]);
+      const auto sum =
+          V::splat(kWholeStep ? group.scaled_sum
+                              : group.scale * static_cast<float>(-half_sum<kGroupOfStep>(group)));
+      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+        acc[i.value][p.value] = V::minus_product(scales[p.value], sum, acc[i.value][p.value]);
+      });
     });
   }
 }
 
-/// kRows rows of one panel. Codes go from the packed form to the products within registers.
-template <typename V, TensorType kType, int kRows>
-void group_tile(const MatmulJob& job, int64_t row, int64_t panel) {
-  using Reader = PackedReader<V, kType>;
-  Reader reader(job.panels + static_cast<size_t>(panel) * job.panel_bytes);
-  const ActivationGroup* x = job.groups + row;
-  const int64_t chunks = panel_chunks(Reader::kForm, job.cols);
-  typename V::Floats acc[kRows];
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA { acc[i.value] = V::zero(); });
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    reader.open();
-    for (int64_t step = 0; step < Reader::kForm.chunk / kStep; ++step, x += job.group_stride) {
-      reader.prefetch(step);
-      unrolled<kStep / Reader::kForm.group>([&](auto g) ORTHRUS_INLINE_LAMBDA {
-        add_group<V, Reader, g.value, kRows>(reader, step, x, acc);
-      });
-    }
-    reader.close();
-  }
-  alignas(64) float sums[kRows * kLanes];
-  unrolled<kRows>([&](auto i)
-                      ORTHRUS_INLINE_LAMBDA { V::store(sums + i.value * kLanes, acc[i.value]); });
-  store_sums<V>(job, row, kRows, panel, kLanes, sums);
+/// What a later tile reads, to be asked for in equal parts.
+struct Ahead {
+  const std::byte* at;
+  int64_t lines;  ///< a step
+};
+
+/// Panels that a tile of that height computes together. Few rows take as long as their weights'
+/// way from memory: for them it is one, and memory is read in one run.
+template <typename V>
+constexpr int64_t tile_panels(int64_t rows) {
+  return rows <= V::kFewRows ? 1 : V::kGroupPanels;
 }
 
-/// One panel at a time, so that memory is read in one run over all the panels of a thread; the rows
-/// after the first tile find it in the cache.
+/// kRows rows of the panels [panels.begin, panels.end), at most tile_panels(kRows); of fewer the
+/// first is computed again in place of the others. Codes go from the packed form to the products
+/// within registers.
+template <typename V, TensorType kType, int kRows>
+void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahead) {
+  using Reader = PackedReader<V, kType>;
+  constexpr int kPanels = tile_panels<V>(kRows);
+  Reader readers[kPanels];
+  unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+    const int64_t at = panels.begin + (panels.begin + p.value < panels.end ? p.value : 0);
+    readers[p.value] = Reader(job.panels + static_cast<size_t>(at) * job.panel_bytes);
+  });
+  const ActivationGroup* x = job.groups + row;
+  const int64_t chunks = panel_chunks(Reader::kForm, job.cols);
+  typename V::Floats acc[kRows][kPanels];
+  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { acc[i.value][p.value] = V::zero(); });
+  });
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { readers[p.value].open(); });
+    for (int64_t step = 0; step < Reader::kForm.chunk / kStep; ++step, x += job.group_stride) {
+      if constexpr (kRows <= V::kFewRows) {
+        readers[0].prefetch(step);
+      } else {
+        for (int64_t i = 0; i < ahead.lines; ++i, ahead.at += 64) {
+          __builtin_prefetch(ahead.at, 0, 2);  // to the second level: the first is full of inputs
+        }
+      }
+      unrolled<kStep / Reader::kForm.group>([&](auto g) ORTHRUS_INLINE_LAMBDA {
+        add_group<V, Reader, g.value, kRows, kPanels>(readers, step, x, acc);
+      });
+    }
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { readers[p.value].close(); });
+  }
+  constexpr int64_t kWidth = kPanels * kLanes;
+  alignas(64) float sums[kRows * kWidth];
+  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
+    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
+      V::store(sums + i.value * kWidth + p.value * kLanes, acc[i.value][p.value]);
+    });
+  });
+  store_sums<V>(job, row, kRows, panels, kWidth, sums);
+}
+
+/// A panel, or a few that share the loads of the inputs, at a time; the rows after the first tile
+/// find them in the cache. While they are computed, each tile asks for its part of the next ones.
 template <typename V, TensorType kType>
 void run_groups(const MatmulJob& job, int64_t begin, int64_t end) {
-  for (; begin < end; ++begin) {
+  // All tiles of a job compute the same number of panels.
+  static_assert(V::kGroupPanels == 1 || 2 * V::kFewRows < V::kGroupRows);
+  constexpr GroupForm kForm = group_form(kType);
+  const int64_t width = tile_panels<V>(job.rows);
+  const int64_t steps = panel_chunks(kForm, job.cols) * (kForm.chunk / kStep);
+  const int64_t tiles = (job.rows + V::kGroupRows - 1) / V::kGroupRows;
+  const auto bytes = static_cast<int64_t>(job.panel_bytes);
+  const int64_t lines = (width * bytes / 64 + tiles * steps - 1) / (tiles * steps);
+  for (; begin < end; begin += width) {
+    Ahead ahead{job.panels + (begin + width) * bytes, lines};
+    const PanelRange panels{begin, begin + width < end ? begin + width : end};
     for_row_tiles<V::kGroupRows>(
         0, job.rows, [&](int64_t row, int64_t height) ORTHRUS_INLINE_LAMBDA {
           with_height<V::kGroupRows>(height, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
-            group_tile<V, kType, rows.value>(job, row, begin);
+            group_tile<V, kType, rows.value>(job, row, panels, ahead);
           });
+          ahead.at += lines * steps * 64;
         });
   }
 }

@@ -51,13 +51,19 @@ ORTHRUS_INLINE void with_height(int64_t height, Fn&& fn) {
   });
 }
 
-/// Writes sums [height][width] of the outputs from 16 * panel on to `out`, with the bias, without
-/// the padding beyond the last output. Row `row` is a row of the job.
+struct PanelRange {
+  int64_t begin;
+  int64_t end;
+};
+
+/// Writes sums [height][width] of the outputs of the panels from `panels.begin` on to `out`, with
+/// the bias, without what lies beyond the last panel or output. Row `row` is a row of the job.
 template <typename V>
-void store_sums(const MatmulJob& job, int64_t row, int64_t height, int64_t panel, int64_t width,
+void store_sums(const MatmulJob& job, int64_t row, int64_t height, PanelRange panels, int64_t width,
                 const float* sums) {
-  const int64_t first = panel * kLanes;
-  const int64_t count = job.outputs - first < width ? job.outputs - first : width;
+  const int64_t first = panels.begin * kLanes;
+  const int64_t end = panels.end * kLanes < job.outputs ? panels.end * kLanes : job.outputs;
+  const int64_t count = end - first < width ? end - first : width;
   for (int64_t i = 0; i < height; ++i) {
     float* out = job.out + (row + i) * job.out_stride + first;
     const float* from = sums + i * width;
