@@ -35,6 +35,9 @@ MatmulJob make_job(const Activations& x, const MatmulTask& task) {
           .bias = task.bias};
 }
 
+// Kernels compute panels in twos: an odd one at the end of a thread's share costs as much.
+constexpr int64_t kSplitPanels = 2;
+
 // Time of one panel in units of a byte read: what it reads, and its products. A core reads about
 // 15 GB/s while it does about 4 float or 15 integer products a byte.
 double panel_cost(const MatmulJob& job) {
@@ -58,9 +61,11 @@ struct Work {
 
   // The first panel of job j that belongs to a thread whose share begins at `cost`.
   int64_t panel_at(size_t j, double cost) const {
-    const double panels = (cost - cost_before[j]) / panel_cost(jobs[j]);
-    const auto last = static_cast<double>(panel_count(jobs[j].outputs));
-    return static_cast<int64_t>(std::clamp(panels + 0.5, 0.0, last));
+    const double splits = (cost - cost_before[j]) / panel_cost(jobs[j]) / kSplitPanels;
+    const int64_t panels = panel_count(jobs[j].outputs);
+    const auto most = static_cast<double>(panels);
+    return std::min(panels,
+                    static_cast<int64_t>(std::clamp(splits + 0.5, 0.0, most)) * kSplitPanels);
   }
 };
 

@@ -12,8 +12,9 @@ struct Avx512 {
   using Ints = __m512i;
   using Floats = __m512;
 
-  // 32 registers: 6 x 4 sums, 4 weights and one input for floats; 12 integer and 12 float sums,
-  // codes, masks and a scale for groups (inputs are broadcast by the dot product itself).
+  // 32 registers: 6 x 4 sums, 4 weights and one input for floats; 6 x 2 integer and 6 x 2 float
+  // sums, two codes, an input, a mask and two scales for groups. Two panels, since one load of an
+  // input a dot product would be as slow as the dot products.
   static constexpr int kFloatRows = 6;
   static constexpr int kFloatPanels = 4;
   static constexpr int kGroupRows = 6;

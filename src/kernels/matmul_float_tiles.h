@@ -21,17 +21,15 @@ ORTHRUS_INLINE void float_tile(const std::byte* panels, size_t panel_bytes, cons
   constexpr bool kPairs = kForm == TensorType::kBF16;
   constexpr size_t kBytes = kForm == TensorType::kF16 ? 32 : 64;  // a register's share of a panel
   Floats acc[kRows][kPanels];
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { acc[i.value][p.value] = V::zero(); });
-  });
+  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) acc[i][p] = V::zero();
+  }
   // acc += w * x[.][k]
   auto add = [&](const Floats(&w)[kPanels], int64_t k) ORTHRUS_INLINE_LAMBDA {
-    unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-      const Floats value = V::splat(x[i.value * x_stride + k]);
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        acc[i.value][p.value] = V::fma(w[p.value], value, acc[i.value][p.value]);
-      });
-    });
+    ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+      const Floats value = V::splat(x[i * x_stride + k]);
+      ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) acc[i][p] = V::fma(w[p], value, acc[i][p]);
+    }
   };
   constexpr int kInputs = kPairs ? 2 : 1;  // of one register
   const int64_t registers = cols / kInputs;
@@ -43,35 +41,35 @@ ORTHRUS_INLINE void float_tile(const std::byte* panels, size_t panel_bytes, cons
     const size_t ahead = V::kFloatPrefetchBytes + (last ? (kPanels - 1) * panel_bytes : 0);
     for (const int64_t end = last ? registers : near_end; r < end; ++r, at += kBytes) {
       if constexpr (kRows <= V::kPrefetchRows) {
-        unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-          __builtin_prefetch(at + p.value * panel_bytes + ahead);
-        });
+        ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+          __builtin_prefetch(at + p * panel_bytes + ahead);
+        }
       }
       Floats w[kPanels];
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        w[p.value] = load_weights<V, kForm>(at + p.value * panel_bytes);
-      });
+      ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+        w[p] = load_weights<V, kForm>(at + p * panel_bytes);
+      }
       add(w, r * kInputs);
       if constexpr (kPairs) {
-        unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-          w[p.value] = V::load_bf16_odd(at + p.value * panel_bytes);
-        });
+        ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+          w[p] = V::load_bf16_odd(at + p * panel_bytes);
+        }
         add(w, r * kInputs + 1);
       }
     }
   }
   if (cols % kInputs != 0) {
     Floats w[kPanels];
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      w[p.value] = load_weights<V, kForm>(at + p.value * panel_bytes);
-    });
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+      w[p] = load_weights<V, kForm>(at + p * panel_bytes);
+    }
     add(w, cols - 1);
   }
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      V::store(sums + (i.value * kPanels + p.value) * kLanes, acc[i.value][p.value]);
-    });
-  });
+  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+      V::store(sums + (i * kPanels + p) * kLanes, acc[i][p]);
+    }
+  }
 }
 
 template <typename V, TensorType kForm, int kPanels>

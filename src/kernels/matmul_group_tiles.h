@@ -102,52 +102,51 @@ ORTHRUS_INLINE void add_group(const Reader (&readers)[kPanels], int64_t step,
   constexpr GroupForm kForm = Reader::kForm;
   constexpr int kQuads = kForm.group / static_cast<int>(kQuad);
   constexpr bool kWholeStep = kForm.group == kStep;
+  constexpr int kFactor = kForm.zero == 0 ? 1 : kForm.zero;
   typename V::Ints products[kRows][kPanels];
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    const ActivationGroup& group = x[i.value];
+  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+    const ActivationGroup& group = x[i];
     int32_t sum = 0;
     if constexpr (kForm.zero != 0) {
       sum = kWholeStep ? group.minus_sum : half_sum<kGroupOfStep>(group);
     }
-    const auto start = V::template splat_times<kForm.zero == 0 ? 1 : kForm.zero>(sum);
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { products[i.value][p.value] = start; });
-  });
+    const auto start = V::template splat_times<kFactor>(sum);
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) products[i][p] = start;
+  }
   unrolled<kQuads>([&](auto q) ORTHRUS_INLINE_LAMBDA {
     constexpr int kAt = kGroupOfStep * kQuads + q.value;
     typename V::Bytes codes[kPanels];
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      codes[p.value] = readers[p.value].template codes<kAt>(step);
-    });
-    unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-      const auto inputs = Dot::load(x[i.value].codes + kAt * kQuad);
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        products[i.value][p.value] = Dot::add(products[i.value][p.value], codes[p.value], inputs);
-      });
-    });
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+      codes[p] = readers[p].template codes<kAt>(step);
+    }
+    ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+      const auto inputs = Dot::load(x[i].codes + kAt * kQuad);
+      ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+        products[i][p] = Dot::add(products[i][p], codes[p], inputs);
+      }
+    }
   });
   const int64_t at = step * (kStep / kForm.group) + kGroupOfStep;
   typename V::Floats scales[kPanels];
-  unrolled<kPanels>(
-      [&](auto p) ORTHRUS_INLINE_LAMBDA { scales[p.value] = readers[p.value].scale(at); });
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    const auto factor = V::splat(x[i.value].scale);
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      const auto product = V::mul(V::to_floats(products[i.value][p.value]), factor);
-      acc[i.value][p.value] = V::fma(product, scales[p.value], acc[i.value][p.value]);
-    });
-  });
+  ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) scales[p] = readers[p].scale(at);
+  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+    const auto factor = V::splat(x[i].scale);
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+      const auto product = V::mul(V::to_floats(products[i][p]), factor);
+      acc[i][p] = V::fma(product, scales[p], acc[i][p]);
+    }
+  }
   if constexpr (kForm.has_offset) {
-    unrolled<kPanels>(
-        [&](auto p) ORTHRUS_INLINE_LAMBDA { scales[p.value] = readers[p.value].offset(at); });
-    unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-      const ActivationGroup& group = x[i.value];
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) scales[p] = readers[p].offset(at);
+    ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+      const ActivationGroup& group = x[i];
       const auto sum =
           V::splat(kWholeStep ? group.scaled_sum
                               : group.scale * static_cast<float>(-half_sum<kGroupOfStep>(group)));
-      unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-        acc[i.value][p.value] = V::minus_product(scales[p.value], sum, acc[i.value][p.value]);
-      });
-    });
+      ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+        acc[i][p] = V::minus_product(scales[p], sum, acc[i][p]);
+      }
+    }
   }
 }
 
@@ -172,18 +171,18 @@ void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahea
   using Reader = PackedReader<V, kType>;
   constexpr int kPanels = tile_panels<V>(kRows);
   Reader readers[kPanels];
-  unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-    const int64_t at = panels.begin + (panels.begin + p.value < panels.end ? p.value : 0);
-    readers[p.value] = Reader(job.panels + static_cast<size_t>(at) * job.panel_bytes);
-  });
+  ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+    const int64_t at = panels.begin + (panels.begin + p < panels.end ? p : 0);
+    readers[p] = Reader(job.panels + static_cast<size_t>(at) * job.panel_bytes);
+  }
   const ActivationGroup* x = job.groups + row;
   const int64_t chunks = panel_chunks(Reader::kForm, job.cols);
   typename V::Floats acc[kRows][kPanels];
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { acc[i.value][p.value] = V::zero(); });
-  });
+  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) acc[i][p] = V::zero();
+  }
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { readers[p.value].open(); });
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) readers[p].open();
     for (int64_t step = 0; step < Reader::kForm.chunk / kStep; ++step, x += job.group_stride) {
       if constexpr (kRows <= V::kFewRows) {
         readers[0].prefetch(step);
@@ -196,15 +195,15 @@ void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahea
         add_group<V, Reader, g.value, kRows, kPanels>(readers, step, x, acc);
       });
     }
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA { readers[p.value].close(); });
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) readers[p].close();
   }
   constexpr int64_t kWidth = kPanels * kLanes;
   alignas(64) float sums[kRows * kWidth];
-  unrolled<kRows>([&](auto i) ORTHRUS_INLINE_LAMBDA {
-    unrolled<kPanels>([&](auto p) ORTHRUS_INLINE_LAMBDA {
-      V::store(sums + i.value * kWidth + p.value * kLanes, acc[i.value][p.value]);
-    });
-  });
+  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+      V::store(sums + i * kWidth + p * kLanes, acc[i][p]);
+    }
+  }
   store_sums<V>(job, row, kRows, panels, kWidth, sums);
 }
 
@@ -212,8 +211,8 @@ void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahea
 /// find them in the cache. While they are computed, each tile asks for its part of the next ones.
 template <typename V, TensorType kType>
 void run_groups(const MatmulJob& job, int64_t begin, int64_t end) {
-  // All tiles of a job compute the same number of panels.
-  static_assert(V::kGroupPanels == 1 || 2 * V::kFewRows < V::kGroupRows);
+  // The lowest of several tiles has more than half the rows of the highest: all are of one width.
+  static_assert(V::kGroupPanels == 1 || V::kFewRows < (V::kGroupRows + 1) / 2);
   constexpr GroupForm kForm = group_form(kType);
   const int64_t width = tile_panels<V>(job.rows);
   const int64_t steps = panel_chunks(kForm, job.cols) * (kForm.chunk / kStep);

@@ -13,6 +13,12 @@
 
 #define ORTHRUS_INLINE __attribute__((always_inline)) inline
 #define ORTHRUS_INLINE_LAMBDA __attribute__((always_inline))
+// Of loops over the rows and panels of a tile, so that arrays of sums become registers.
+#if defined(__clang__)
+#define ORTHRUS_UNROLL _Pragma("unroll")
+#else
+#define ORTHRUS_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 namespace orthrus {
 
