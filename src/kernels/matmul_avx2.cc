@@ -22,7 +22,6 @@ struct Avx2 {
   static constexpr int kFloatPanels = 2;
   static constexpr int kGroupRows = 2;
   static constexpr int kGroupPanels = 1;
-  static constexpr int kFewRows = 2;
   static constexpr int kPrefetchRows = 2;
   static constexpr int kFloatPrefetchBytes = 1024;
   static constexpr int kGroupPrefetchBytes = 1024;

@@ -19,7 +19,6 @@ struct Avx512 {
   static constexpr int kFloatPanels = 4;
   static constexpr int kGroupRows = 6;
   static constexpr int kGroupPanels = 2;
-  static constexpr int kFewRows = 2;
   static constexpr int kPrefetchRows = 6;  // of float tiles
   static constexpr int kFloatPrefetchBytes = 1024;
   static constexpr int kGroupPrefetchBytes = 2560;

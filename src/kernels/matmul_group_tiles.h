@@ -156,20 +156,20 @@ struct Ahead {
   int64_t lines;  ///< a step
 };
 
-/// Panels that a tile of that height computes together. Few rows take as long as their weights'
-/// way from memory: for them it is one, and memory is read in one run.
-template <typename V>
-constexpr int64_t tile_panels(int64_t rows) {
-  return rows <= V::kFewRows ? 1 : V::kGroupPanels;
+/// Rows up to which a pass takes as long as its weights' way from memory: while a step's products
+/// of one row are computed, about 128 bytes come.
+template <typename V, TensorType kType>
+constexpr int64_t few_rows() {
+  if (V::kGroupPanels == 1) return V::kGroupRows;
+  return static_cast<int64_t>(PackedReader<V, kType>::kStepBytes / 128);
 }
 
-/// kRows rows of the panels [panels.begin, panels.end), at most tile_panels(kRows); of fewer the
-/// first is computed again in place of the others. Codes go from the packed form to the products
-/// within registers.
-template <typename V, TensorType kType, int kRows>
+/// kRows rows of the panels [panels.begin, panels.end), at most kPanels; of fewer the first is
+/// computed again in place of the others. Codes go from the packed form to the products within
+/// registers. One panel looks ahead by itself.
+template <typename V, TensorType kType, int kRows, int kPanels>
 void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahead) {
   using Reader = PackedReader<V, kType>;
-  constexpr int kPanels = tile_panels<V>(kRows);
   Reader readers[kPanels];
   ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
     const int64_t at = panels.begin + (panels.begin + p < panels.end ? p : 0);
@@ -184,7 +184,7 @@ void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahea
   for (int64_t chunk = 0; chunk < chunks; ++chunk) {
     ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) readers[p].open();
     for (int64_t step = 0; step < Reader::kForm.chunk / kStep; ++step, x += job.group_stride) {
-      if constexpr (kRows <= V::kFewRows) {
+      if constexpr (kPanels == 1) {
         readers[0].prefetch(step);
       } else {
         for (int64_t i = 0; i < ahead.lines; ++i, ahead.at += 64) {
@@ -207,29 +207,53 @@ void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahea
   store_sums<V>(job, row, kRows, panels, kWidth, sums);
 }
 
-/// A panel, or a few that share the loads of the inputs, at a time; the rows after the first tile
-/// find them in the cache. While they are computed, each tile asks for its part of the next ones.
+/// One panel at a time, so that memory is read in one run over all the panels of a thread.
 template <typename V, TensorType kType>
-void run_groups(const MatmulJob& job, int64_t begin, int64_t end) {
-  // The lowest of several tiles has more than half the rows of the highest: all are of one width.
-  static_assert(V::kGroupPanels == 1 || V::kFewRows < (V::kGroupRows + 1) / 2);
+void run_single_panels(const MatmulJob& job, int64_t begin, int64_t end) {
+  constexpr int kMost = static_cast<int>(few_rows<V, kType>());
+  for (; begin < end; ++begin) {
+    for_row_tiles<kMost>(0, job.rows, [&](int64_t row, int64_t height) ORTHRUS_INLINE_LAMBDA {
+      with_height<kMost>(height, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
+        group_tile<V, kType, rows.value, 1>(job, row, {begin, begin + 1}, {});
+      });
+    });
+  }
+}
+
+/// A few panels at a time, which share the loads of the inputs; the rows after the first tile find
+/// them in the cache. While they are computed, each tile asks for its part of the next ones.
+template <typename V, TensorType kType>
+void run_panels(const MatmulJob& job, int64_t begin, int64_t end) {
+  constexpr int kPanels = V::kGroupPanels;
   constexpr GroupForm kForm = group_form(kType);
-  const int64_t width = tile_panels<V>(job.rows);
+  // The least height of a tile: of the only one, or of several of nearly equal height.
+  constexpr int64_t kFew = few_rows<V, kType>();
+  constexpr int64_t kLeast = kFew < V::kGroupRows / 2 ? kFew + 1 : V::kGroupRows / 2;
   const int64_t steps = panel_chunks(kForm, job.cols) * (kForm.chunk / kStep);
   const int64_t tiles = (job.rows + V::kGroupRows - 1) / V::kGroupRows;
   const auto bytes = static_cast<int64_t>(job.panel_bytes);
-  const int64_t lines = (width * bytes / 64 + tiles * steps - 1) / (tiles * steps);
-  for (; begin < end; begin += width) {
-    Ahead ahead{job.panels + (begin + width) * bytes, lines};
-    const PanelRange panels{begin, begin + width < end ? begin + width : end};
+  const int64_t lines = (kPanels * bytes / 64 + tiles * steps - 1) / (tiles * steps);
+  for (; begin < end; begin += kPanels) {
+    Ahead ahead{job.panels + (begin + kPanels) * bytes, begin + kPanels < end ? lines : 0};
+    const PanelRange panels{begin, begin + kPanels < end ? begin + kPanels : end};
     for_row_tiles<V::kGroupRows>(
         0, job.rows, [&](int64_t row, int64_t height) ORTHRUS_INLINE_LAMBDA {
           with_height<V::kGroupRows>(height, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
-            group_tile<V, kType, rows.value>(job, row, panels, ahead);
+            if constexpr (rows.value >= kLeast) {
+              group_tile<V, kType, rows.value, kPanels>(job, row, panels, ahead);
+            }
           });
-          ahead.at += lines * steps * 64;
+          ahead.at += ahead.lines * steps * 64;
         });
   }
+}
+
+template <typename V, TensorType kType>
+void run_groups(const MatmulJob& job, int64_t begin, int64_t end) {
+  if constexpr (V::kGroupPanels > 1) {
+    if (job.rows > few_rows<V, kType>()) return run_panels<V, kType>(job, begin, end);
+  }
+  run_single_panels<V, kType>(job, begin, end);
 }
 
 }  // namespace orthrus

@@ -22,7 +22,6 @@ struct Portable {
   static constexpr int kFloatPanels = 1;
   static constexpr int kGroupRows = 2;
   static constexpr int kGroupPanels = 1;
-  static constexpr int kFewRows = 2;
   static constexpr int kPrefetchRows = 0;
   static constexpr int kFloatPrefetchBytes = 0;
   static constexpr int kGroupPrefetchBytes = 0;
