@@ -44,14 +44,14 @@ class Chat {
       const std::vector<int32_t> prompt = encode_chat(model_, request_);
       last_ = model_.generate(prompt, options_, &streamer, &session_, interrupt.token());
       streamer.end_line();
-      if (interrupt.interrupted()) fmt::print(stderr, "(stopped)\n");
+      if (interrupt.interrupted()) print_stderr("(stopped)\n");
       add_message(request_, "assistant", last_->text);
       // Every answer draws noise of its own; the whole chat follows from the first seed.
       ++options_.sampling.seed;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kInternal) throw;
       request_ = before;
-      fmt::print(stderr, "orthrus: error: {}\n", error.what());
+      print_stderr(fmt::format("orthrus: error: {}\n", error.what()));
     }
   }
 
@@ -91,7 +91,7 @@ class ChatCommand : public Command {
         if (!command(chat, text)) return 0;
       } else if (!text.empty()) {
         chat.turn(text);
-        if (verbose_) fmt::print(stderr, "{}\n", chat.stats());
+        if (verbose_) print_stderr(chat.stats() + "\n");
       }
     }
     return 0;
@@ -119,7 +119,7 @@ class ChatCommand : public Command {
           if (warned) return false;
           warned = true;
           message.clear();
-          fmt::print(stderr, "\n(Ctrl-C again leaves; so do /exit and Ctrl-D)\n");
+          print_stderr("\n(Ctrl-C again leaves; so do /exit and Ctrl-D)\n");
           continue;
         case LineReader::Status::kLine:
           message += line;

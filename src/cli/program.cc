@@ -1,6 +1,8 @@
 #include "cli/program.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -126,8 +128,18 @@ int dispatch(std::vector<std::string> arguments) {
 }
 
 int report(const std::string& message, int code) {
-  fmt::print(stderr, "orthrus: error: {}\n", one_line(message));
+  print_stderr(fmt::format("orthrus: error: {}\n", one_line(message)));
   return code;
+}
+
+// A file that this program opens must not take the place of a stream that the parent closed. The
+// null device is opened for the other direction, so that using the stream fails as before.
+void occupy_standard_streams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    [[maybe_unused]] int opened =
+        ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 }  // namespace
@@ -135,6 +147,7 @@ int report(const std::string& message, int code) {
 int run_program(int argc, const char* const* argv) {
   // A reader that has gone away ends the program quietly, also where the parent ignores SIGPIPE.
   std::signal(SIGPIPE, SIG_DFL);
+  occupy_standard_streams();
   init_logging();
   try {
     return dispatch({argv + std::min(argc, 1), argv + argc});

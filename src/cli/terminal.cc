@@ -28,6 +28,11 @@ void print(std::string_view text) {
               fmt::format("cannot write to stdout: {}", std::strerror(errno)));
 }
 
+void print_stderr(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
 void StdoutStreamer::on_text(std::string_view text) {
   print(text);
   line_open_ = text.back() != '\n';
@@ -49,12 +54,11 @@ void ProgressLine::update(double share) {
   int per_cent = static_cast<int>(share * 100);
   if (per_cent == shown_ || !stderr_is_terminal() || monotonic_seconds() - started_ < 1) return;
   shown_ = per_cent;
-  fmt::print(stderr, "\r{} {} %", what_, per_cent);
-  std::fflush(stderr);
+  print_stderr(fmt::format("\r{} {} %", what_, per_cent));
 }
 
 ProgressLine::~ProgressLine() {
-  if (shown_ >= 0) fmt::print(stderr, "\r{:{}}\r", "", what_.size() + 6);
+  if (shown_ >= 0) print_stderr("\r\x1b[K");
 }
 
 std::string human_bytes(double bytes) {

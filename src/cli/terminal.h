@@ -16,6 +16,9 @@ bool stdout_has_colour();
 /// Writes to stdout at once. Error(kInternal) where that is not possible, e.g. on a full disk.
 void print(std::string_view text);
 
+/// Writes to stderr as far as that is possible: there is no place to complain about stderr.
+void print_stderr(std::string_view text) noexcept;
+
 /// Streams an answer to stdout, and remembers how it ended.
 class StdoutStreamer : public Streamer {
  public:

@@ -395,6 +395,28 @@ class PipesAndSignals(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("stdin", done.stderr)
 
+    def test_stderr_closed_or_full(self):
+        answer = [PROGRAM, "run", "-m", TINY, "--raw", "-p", "a", "-n", "3", "--temp", "0", "-v"]
+        warned = [PROGRAM, "run", "-m", TINY, "--config", "serving.yaml", "--raw", "-p", "a", "-n", "3", "--temp", "0"]
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "serving.yaml").write_text("prefill_batch_size: 16\n")
+            for code, arguments in [(1, [PROGRAM, "inspect", "/no/such"]), (2, [PROGRAM, "run", "--bogus"]),
+                                    (0, answer), (0, warned)]:
+                expected = subprocess.run(arguments, capture_output=True, cwd=folder)
+                for redirect in ("2>&-", "2>/dev/full"):
+                    with self.subTest(arguments=arguments, redirect=redirect):
+                        done = subprocess.run(["bash", "-c", f'"$@" {redirect}', "bash", *arguments],
+                                              capture_output=True, cwd=folder)
+                        self.assertEqual((done.returncode, done.stdout), (code, expected.stdout))
+                        self.assertEqual(expected.returncode, code)
+
+    def test_a_chat_whose_stderr_is_closed(self):
+        arguments = [PROGRAM, "chat", "-m", TINY, "-v", "-c", "64", "-n", "3"]
+        done = subprocess.run(["bash", "-c", '"$@" 2>&-', "bash", *arguments], input=b"a\n" + b"apple " * 300 + b"\nb\n",
+                              capture_output=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(len(done.stdout.splitlines()), 2)
+
     def test_ctrl_c_ends_an_answer_with_what_there_is(self):
         process = subprocess.Popen([PROGRAM, *self.ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         first = process.stdout.read(1)  # the answer has begun
