@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "formats/gguf_magic.h"
 #include "formats/hf_config.h"
 #include "formats/safetensors.h"
 #include "formats/tensor_names.h"
@@ -113,8 +114,8 @@ Checkpoint open_checkpoint(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) fail("{}: no such file or directory", path);
-  if (!fs::is_directory(status) && !path.ends_with(".gguf")) {
-    fail("{}: neither a directory nor a .gguf file{}", path,
+  if (!fs::is_directory(status) && !path.ends_with(".gguf") && !has_gguf_magic(path)) {
+    fail("{}: neither a directory nor a GGUF file{}", path,
          path.ends_with(".safetensors") ? " (give the model's directory; an adapter goes with "
                                           "its base model)"
                                         : "");

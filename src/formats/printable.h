@@ -11,7 +11,8 @@ inline std::string printable(std::string_view text) {
   constexpr size_t kLimit = 100;
   std::string out(text.substr(0, kLimit));
   for (char& c : out) {
-    if (c < 0x20 || c == 0x7f) c = '?';
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f) c = '?';
   }
   if (text.size() > kLimit) out += "...";
   return out;
