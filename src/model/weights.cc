@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "formats/tensor_names.h"
+#include "model/head_format.h"
 
 namespace orthrus {
 namespace {
@@ -154,11 +155,6 @@ std::vector<float> mean_embedding(const PackedMatrix& embedding) {
     row[i] = static_cast<float>(sum[i] / static_cast<double>(embedding.rows()));
   }
   return row;
-}
-
-/// lm_head and embedding stay at 8 bits where all else goes to 4: they decide most of the quality.
-WeightFormat head_format(WeightFormat format) {
-  return format == WeightFormat::kQ4 ? WeightFormat::kQ8 : format;
 }
 
 void read_diffusion_view(Model& model, const Checkpoint& checkpoint, const LoadRequest& request,
