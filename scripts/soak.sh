@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The long tests: every ctest with the label `soak`, then the whole lossless matrix. The matrix
-# resumes where an earlier run was stopped; remove build/soak to start again.
+# The long tests: every ctest with the label `soak`, then the whole lossless matrix. It takes about
+# three quarters of an hour on two quiet cores and stops after SOAK_MINUTES (default 110) with exit
+# status 3. It resumes where an earlier run of the same build stopped; another build starts anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -8,4 +9,5 @@ mkdir -p build/soak
 if ctest --test-dir build -N -L soak | grep -q 'Test *#'; then
   ctest --test-dir build -L soak --output-on-failure
 fi
-build/tests/lossless_matrix --full --resume build/soak/lossless.jsonl
+build/tests/lossless_matrix --full --resume build/soak/lossless.jsonl \
+  --minutes "${SOAK_MINUTES:-110}"

@@ -1,14 +1,16 @@
 // The lossless matrix: what the dual view writes is, token for token, what plain AR writes.
-// {f32, bf16, q8, q4} x {block 2, 3, 8, 32, auto} x {greedy, three sampled settings, penalties} x
-// {1, 2, 3 threads} x {prefill in one chunk, chunks of 1, 7, 64} x {tiny, SmolLM2-135M}, and runs
-// with
-// --ignore-eos to the context limit. The reference of a (model, format, sampling, prompt) is one
-// plain AR run with one thread and one chunk, so the matrix also compares threads and chunks.
+// {f32, bf16, q8, q4} x {block 2, 3, 8, 32, auto} x {greedy, three sampled settings, penalties
+// sampled and greedy} x {1, 2, 3 threads} x {prefill in one chunk, chunks of 1, 7, 64} x {tiny,
+// SmolLM2-135M}, and runs with --ignore-eos to the context limit. The reference of a (model,
+// format, sampling, prompt) is one plain AR run with one thread and one chunk, so the matrix also
+// compares threads and chunks.
 //
-//   lossless_matrix --quick                 a slice, for make test
-//   lossless_matrix --full [--resume FILE]  everything; FILE takes finished cells and lets a run go
-//   on
+//   lossless_matrix --quick    a slice, for make test
+//   lossless_matrix --full [--resume FILE] [--minutes N]
+//       everything. FILE takes finished cells, and the same build goes on from it. After N minutes
+//       (default 110) it stops between two cells with exit status 3.
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -27,7 +29,27 @@ constexpr const char* kFormatNames[] = {"f32", "bf16", "q8", "q4"};
 constexpr int64_t kBlocks[] = {2, 3, 8, 32, 0};  // 0: automatic
 constexpr int kThreads[] = {1, 2, 3};
 constexpr int64_t kChunks[] = {512, 1, 7, 64};
-constexpr const char* kSamplings[] = {"greedy", "t07_k20_p08", "t10", "t12_min_p", "penalties"};
+constexpr const char* kSamplings[] = {"greedy",    "t07_k20_p08", "t10",
+                                      "t12_min_p", "penalties",   "greedy_penalties"};
+constexpr int kSamplingCount = 6;
+// What a full run must have compared.
+constexpr int64_t kLeastGenerations = 10000;
+constexpr int64_t kLeastTokens = 500000;
+
+/// FNV-1a of this program's own file: the results of one build say nothing about another.
+std::string build_fingerprint() {
+  std::ifstream file("/proc/self/exe", std::ios::binary);
+  uint64_t hash = 14695981039346656037u;
+  std::vector<char> buffer(1 << 16);
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
+    for (std::streamsize i = 0; i < file.gcount(); ++i) {
+      hash = (hash ^ static_cast<unsigned char>(buffer[static_cast<size_t>(i)])) * 1099511628211u;
+    }
+  }
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
 
 SamplingOptions sampling(int which) {
   SamplingOptions s;
@@ -43,7 +65,8 @@ SamplingOptions sampling(int which) {
       s.temperature = 1.2, s.min_p = 0.05;
       break;
     case 4:
-      s.temperature = 0.8, s.repeat_penalty = 1.1, s.presence_penalty = 0.4;
+    case 5:
+      s.temperature = which == 4 ? 0.8 : 0, s.repeat_penalty = 1.1, s.presence_penalty = 0.4;
       s.frequency_penalty = 0.2, s.logit_bias = {{30, -2.0}};
       break;
     default:
@@ -57,10 +80,12 @@ struct Scale {
   int tiny_prompts = 1, demo_prompts = 1;
   int64_t tiny_tokens = 48, demo_tokens = 24;
   int stride = 1;  // of the cells
+  double minutes = 110;
 };
 
 struct Totals {
-  int64_t generations = 0, tokens = 0, cells = 0, differences = 0;
+  int64_t generations = 0;  // compared with a reference
+  int64_t tokens = 0, cells = 0, differences = 0;
   std::map<int64_t, int64_t> accepted;  // accepted drafts of a cycle -> how often
 };
 
@@ -76,31 +101,22 @@ class Matrix {
     if (!resume_.empty()) load_done();
   }
 
+  /// The program's exit status: 0, 1 with differences or too little compared, 3 out of time.
   int run() {
     int index = 0;
     for (int model = 0; model < 2; ++model) {
-      for (int format = 0; format < 4; ++format) {
-        for (int threads : kThreads) {
-          for (int64_t chunk : kChunks) {
-            // One load serves all blocks and samplings; block 32 of the demo model needs the copy
-            // adapter.
-            for (bool copy : {false, true}) {
-              if (copy && model == 0) continue;
-              for (int64_t block : kBlocks) {
-                if (model == 1 && (block == 32) != copy) continue;
-                for (int s = 0; s < 5; ++s) {
-                  if (index++ % scale_.stride == 0)
-                    cell({model, format, threads, chunk, copy, block, s});
-                }
-              }
-            }
-          }
-        }
+      for (const Cell& c : cells(model)) {
+        if (index++ % scale_.stride != 0) continue;
+        if (out_of_time()) return stop_early();
+        cell(c);
       }
-      context_limit(model);
+      for (int format = 0; format < 4; ++format) {
+        if (out_of_time()) return stop_early();
+        if (scale_.full || (model == 0 && format % 2 == 1)) context_limit(model, format);
+      }
     }
     report();
-    return totals_.differences == 0 ? 0 : 1;
+    return totals_.differences == 0 && enough() ? 0 : 1;
   }
 
  private:
@@ -111,6 +127,27 @@ class Matrix {
     int64_t block;
     int sampling;
   };
+
+  /// Cells of one loaded model lie side by side. Block 32 needs the copy adapter: the draft blocks
+  /// of both models' own views have 8 rows.
+  static std::vector<Cell> cells(int model) {
+    std::vector<Cell> all;
+    for (int format = 0; format < 4; ++format) {
+      for (int threads : kThreads) {
+        for (int64_t chunk : kChunks) {
+          for (bool copy : {false, true}) {
+            for (int64_t block : kBlocks) {
+              if ((block == 32) != copy) continue;
+              for (int s = 0; s < kSamplingCount; ++s) {
+                all.push_back({model, format, threads, chunk, copy, block, s});
+              }
+            }
+          }
+        }
+      }
+    }
+    return all;
+  }
 
   static std::string name(const Cell& c) {
     return std::string(c.model == 0 ? "tiny" : "smollm2") + " " + kFormatNames[c.format] +
@@ -168,7 +205,6 @@ class Matrix {
       o.use_diffusion_mode = false;
       auto result = reference_generator_->generate(prompt(c.model, i), o, nullptr, nullptr, {});
       found = references_.emplace(key, std::move(result.token_ids)).first;
-      ++totals_.generations;
     }
     return found->second;
   }
@@ -189,7 +225,9 @@ class Matrix {
   void cell(const Cell& c) {
     const std::string cell_name = name(c);
     if (done_.count(cell_name)) return;
-    const int prompts = c.model == 0 ? scale_.tiny_prompts : scale_.demo_prompts;
+    // Fewer where a generation takes long: more threads than cores, prefill token by token.
+    const bool slow = c.model == 1 && (c.threads > 2 || c.chunk == 1);
+    const int prompts = c.model == 0 ? scale_.tiny_prompts : slow ? 1 : scale_.demo_prompts;
     for (int i = 0; i < prompts; ++i) {
       // Other prompts in other cells, so that the matrix sees many of them.
       const size_t which = static_cast<size_t>(i) + static_cast<size_t>(c.sampling) * 3;
@@ -203,34 +241,69 @@ class Matrix {
     if (scale_.full && totals_.cells % 100 == 0) report();
   }
 
-  /// --ignore-eos to the end of the context, in every format.
-  void context_limit(int model) {
-    for (int format = 0; format < 4; ++format) {
-      if (!scale_.full && (model == 1 || format % 2 == 0)) continue;
-      const Cell c{model, format, 2, 512, false, 8, 0};
-      const std::string cell_name = name(c) + " to the context limit";
-      if (done_.count(cell_name)) continue;
-      LoadOptions load = load_options(c);
-      load.max_seq_len = model == 0 ? 1024 : 512;
-      Generator gen(load);
-      GenerateOptions o = options(c, -1);
-      o.ignore_eos = true;
-      const GenerateResult dual = gen.generate(prompt(model, 0), o, nullptr, nullptr, {});
-      o.use_diffusion_mode = false;
-      const GenerateResult ar = gen.generate(prompt(model, 0), o, nullptr, nullptr, {});
-      compare(cell_name, ar.token_ids, dual);
-      if (dual.prompt_tokens + static_cast<int64_t>(dual.token_ids.size()) != load.max_seq_len) {
-        ++totals_.differences;
-        std::printf("DIFFERENCE: %s: the context was not filled\n", cell_name.c_str());
-      }
-      ++totals_.cells;
-      save(cell_name);
+  /// --ignore-eos to the end of the context.
+  void context_limit(int model, int format) {
+    const Cell c{model, format, 2, 512, false, 8, 0};
+    const std::string cell_name = name(c) + " to the context limit";
+    if (done_.count(cell_name)) return;
+    LoadOptions load = load_options(c);
+    load.max_seq_len = model == 0 ? 1024 : 512;
+    Generator gen(load);
+    GenerateOptions o = options(c, -1);
+    o.ignore_eos = true;
+    const GenerateResult dual = gen.generate(prompt(model, 0), o, nullptr, nullptr, {});
+    o.use_diffusion_mode = false;
+    const GenerateResult ar = gen.generate(prompt(model, 0), o, nullptr, nullptr, {});
+    compare(cell_name, ar.token_ids, dual);
+    if (dual.prompt_tokens + static_cast<int64_t>(dual.token_ids.size()) != load.max_seq_len) {
+      ++totals_.differences;
+      std::printf("DIFFERENCE: %s: the context was not filled\n", cell_name.c_str());
     }
+    ++totals_.cells;
+    save(cell_name);
+  }
+
+  bool out_of_time() const {
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    return passed.count() > scale_.minutes * 60;
+  }
+
+  int stop_early() const {
+    report();
+    if (resume_.empty()) {
+      std::printf("stopped after %g minutes; with --resume FILE another run could go on\n",
+                  scale_.minutes);
+    } else {
+      std::printf("stopped after %g minutes; the same command with --resume %s goes on\n",
+                  scale_.minutes, resume_.c_str());
+    }
+    return 3;
+  }
+
+  bool enough() const {
+    if (!scale_.full) return true;
+    const bool good = totals_.generations >= kLeastGenerations && totals_.tokens >= kLeastTokens;
+    if (!good) {
+      std::printf("too little compared: expected %lld generations and %lld tokens\n",
+                  static_cast<long long>(kLeastGenerations), static_cast<long long>(kLeastTokens));
+    }
+    return good;
   }
 
   void load_done() {
+    const std::string build = build_fingerprint();
     std::ifstream file(resume_);
-    for (std::string line; std::getline(file, line);) {
+    std::string line;
+    std::getline(file, line);
+    const auto first = nlohmann::json::parse(line, nullptr, false);
+    if (!first.is_object() || first.value("build", "") != build) {
+      if (!line.empty()) {
+        std::printf("%s is of another build: starting anew\n", resume_.c_str());
+      }
+      std::ofstream(resume_) << nlohmann::json{{"build", build}}.dump() << "\n";
+      return;
+    }
+    while (std::getline(file, line)) {
       const auto cell = nlohmann::json::parse(line, nullptr, false);
       if (cell.is_discarded()) continue;  // the line a stopped run was writing
       done_.insert(cell.at("cell").get<std::string>());
@@ -271,6 +344,7 @@ class Matrix {
     std::fflush(stdout);
   }
 
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Scale scale_;
   std::string resume_;
   std::set<std::string> done_;
@@ -289,11 +363,14 @@ int main(int argc, char** argv) {
   std::string resume;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--full")) {
-      scale = {true, 8, 2, 60, 32, 1};
+      scale = {true, 8, 2, 64, 32, 1, scale.minutes};
     } else if (!std::strcmp(argv[i], "--resume") && i + 1 < argc) {
       resume = argv[++i];
+    } else if (!std::strcmp(argv[i], "--minutes") && i + 1 < argc && std::atof(argv[i + 1]) > 0) {
+      scale.minutes = std::atof(argv[++i]);
     } else if (std::strcmp(argv[i], "--quick")) {
-      std::fprintf(stderr, "usage: lossless_matrix --quick | --full [--resume FILE]\n");
+      std::fprintf(stderr,
+                   "usage: lossless_matrix --quick | --full [--resume FILE] [--minutes N]\n");
       return 2;
     }
   }
