@@ -6,9 +6,10 @@
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/prompt.h"
-#include "cli/prompt_lines.h"
 #include "cli/result_report.h"
+#include "cli/result_writer.h"
 #include "cli/terminal.h"
+#include "engine/prompt_lines.h"
 
 namespace orthrus {
 namespace {
@@ -19,8 +20,9 @@ class GenerateCommand : public Command {
     add_model_flags(app, model_flags_);
     app.add_option(
            "input", input_,
-           "JSONL, - for stdin; a line has \"prompt\", \"messages\" or \"token_ids\", and may "
-           "have \"max_tokens\" and \"seed\"; other keys come back with the result")
+           "JSONL, - for stdin; a line has \"token_ids\", \"messages\" (and may have \"tools\" and "
+           "\"kwargs\") or \"prompt\", and may have \"max_tokens\" and \"seed\"; other keys come "
+           "back with the result")
         ->capture_default_str()
         ->group("Input");
     app.add_option("-f,--file", input_, "the same")->group("Input");
@@ -82,9 +84,10 @@ class GenerateCommand : public Command {
     if (line.seed) request.options.sampling.seed = *line.seed;
     if (line.token_ids) {
       request.input_ids = *line.token_ids;
-    } else if (line.messages) {
+    } else if (line.messages || (!prompt_.raw && model.has_chat_template())) {
       auto chat = template_request(prompt_);
-      for (const auto& message : *line.messages) chat["messages"].push_back(message);
+      if (line.prompt) add_message(chat, "user", *line.prompt);
+      line.add_chat(chat);
       request.input_ids = encode_chat(model, chat);
     } else {
       request.input_ids = encode_prompt(model, prompt_, *line.prompt);

@@ -1,4 +1,4 @@
-#include "cli/prompt_lines.h"
+#include "engine/prompt_lines.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,6 @@ TEST(PromptLines, NamesTheLineThatIsWrong) {
   EXPECT_NE(error_of("{\"prompt\": \"a\"}\n{").find("in.jsonl:2"), std::string::npos);
   EXPECT_NE(error_of("[1]").find("in.jsonl:1: expected a JSON object"), std::string::npos);
   EXPECT_NE(error_of("{}").find("expected one of"), std::string::npos);
-  EXPECT_NE(error_of("{\"prompt\": \"a\", \"token_ids\": []}").find("found 2"), std::string::npos);
   EXPECT_NE(error_of("{\"prompt\": 3}").find("\"prompt\": expected a string"), std::string::npos);
   EXPECT_NE(error_of("{\"token_ids\": [-1]}").find("\"token_ids\": expected a whole number"),
             std::string::npos);
@@ -45,37 +44,37 @@ TEST(PromptLines, NamesTheLineThatIsWrong) {
             std::string::npos);
 }
 
-class Results : public testing::Test {
- protected:
-  const std::vector<PromptLine> lines_ = parse_prompt_lines(
-      "{\"prompt\": \"a\", \"id\": 1}\n{\"prompt\": \"b\"}\n{\"prompt\": \"c\"}\n", "in.jsonl");
-};
-
-TEST_F(Results, KeepTheOrderOfTheInput) {
-  testing::internal::CaptureStdout();
-  ResultWriter writer("", lines_);
-  writer.add(2, {{"text", "C"}});
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
-  testing::internal::CaptureStdout();
-  writer.add(0, {{"text", "A"}});
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "{\"id\":1,\"text\":\"A\"}\n");
-  testing::internal::CaptureStdout();
-  writer.add_error(1, "too long");
-  writer.finish();
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "{\"error\":\"too long\"}\n{\"text\":\"C\"}\n");
-  EXPECT_EQ(writer.errors(), 1);
+TEST(PromptLines, TheMostExactFormCountsAndTheOthersComeBack) {
+  const auto lines = parse_prompt_lines(
+      "{\"prompt\": \"Hi\", \"prompt_ids\": [3, 4]}\n{\"question\": \"Why?\", \"answer\": "
+      "\"So.\"}\n"
+      "{\"messages\": [], \"question\": \"Why?\"}",
+      "in.jsonl");
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0].token_ids, (std::vector<int32_t>{3, 4}));
+  EXPECT_FALSE(lines[0].prompt);
+  EXPECT_EQ(lines[0].extra.dump(), R"({"prompt":"Hi"})");
+  EXPECT_EQ(lines[1].prompt, "Why?");
+  EXPECT_EQ(lines[1].extra.dump(), R"({"answer":"So."})");
+  EXPECT_TRUE(lines[2].messages);
+  EXPECT_FALSE(lines[2].prompt);
 }
 
-TEST_F(Results, AreWrittenAtAnInterrupt) {
-  testing::internal::CaptureStdout();
-  ResultWriter writer("", lines_);
-  writer.add(1, {{"text", "B"}});
-  writer.finish();
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "{\"text\":\"B\"}\n");
+TEST(PromptLines, ChatsKeepTheOrderOfKeysInToolsAndAddToVariables) {
+  const auto lines = parse_prompt_lines(
+      R"({"messages": [{"role": "user", "content": "x"}], "tools": [{"z": 1, "a": 2}],)"
+      R"( "kwargs": {"thinking": false}})",
+      "in.jsonl");
+  nlohmann::ordered_json request = {{"messages", nlohmann::ordered_json::array()},
+                                    {"kwargs", {{"thinking", true}, {"style", "short"}}}};
+  lines.at(0).add_chat(request);
+  EXPECT_EQ(request.dump(),
+            R"({"messages":[{"role":"user","content":"x"}],)"
+            R"("kwargs":{"thinking":false,"style":"short"},"tools":[{"z":1,"a":2}]})");
 }
 
-TEST_F(Results, NameAnOutputThatCannotBe) {
-  EXPECT_THROW(ResultWriter("/no/such/folder/out.jsonl", lines_), Error);
+TEST(PromptLines, NoLineBehindTheLimitIsRead) {
+  EXPECT_EQ(parse_prompt_lines("{\"prompt\": \"a\"}\n\nnonsense", "in.jsonl", 1).size(), 1u);
 }
 
 }  // namespace

@@ -4,25 +4,12 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/prompt_lines.h"
+
 namespace orthrus {
-
-/// A line of `orthrus generate`'s input: exactly one of prompt, messages, token_ids.
-struct PromptLine {
-  std::optional<std::string> prompt;
-  std::optional<nlohmann::ordered_json> messages;
-  std::optional<std::vector<int32_t>> token_ids;
-  std::optional<int64_t> max_tokens;
-  std::optional<uint64_t> seed;
-  nlohmann::ordered_json extra;  ///< all other keys: they come back with the result
-};
-
-/// JSONL; blank lines are skipped. Error(kInput) with `name` and the line's number where a line is
-/// not as described.
-std::vector<PromptLine> parse_prompt_lines(const std::string& text, const std::string& name);
 
 /// Writes results as JSONL in the order of the input, each as soon as all before it are there.
 class ResultWriter {
