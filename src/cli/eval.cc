@@ -43,6 +43,7 @@ class EvalCommand : public Command {
     ProgressLine loading("loading " + flags_.model);
     load.progress = [&](double share) { loading.update(share); };
     Generator generator(load);
+    note_context(flags_, generator.max_seq_len());
     options_.block = evaluated_block(generator.loaded().model, options_.block);
     const auto prompts = read_prompts(generator.loaded(), text, prompts_, limit_, raw_);
 

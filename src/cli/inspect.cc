@@ -73,13 +73,14 @@ class InspectCommand : public Command {
                 {"diffusion_view", model.diffusion_source()},
                 {"diffusion_parameters", size.diffusion_parameters},
                 {"diffusion_share", diffusion_share(size)},
-                {"block_size", block_size(model)},
+                {"block_size", model.has_diffusion() ? model.block_size() : 0},
                 {"types", types},
                 {"weight_bytes", size.runtime_bytes},
                 {"diffusion_weight_bytes", size.diffusion_runtime_bytes},
                 {"kv_bytes_per_token", kv_bytes_per_token(layout)},
                 {"context", context},
-                {"kv_bytes", kv_bytes(layout, context)}};
+                {"kv_bytes", kv_bytes(layout, context)},
+                {"working_bytes", working_bytes(model, flags_, 1)}};
     if (tensors_) {
       for (const TensorInfo* tensor : all_tensors(model)) {
         out["tensors"].push_back({{"name", tensor->name},
@@ -94,11 +95,6 @@ class InspectCommand : public Command {
   std::string page(const OpenedModel& model, const ModelSize& size) const {
     return architecture_lines(model, size) + type_table(size) + memory_lines(model, size) +
            (tensors_ ? tensor_lines(model) : "");
-  }
-
-  static int64_t block_size(const OpenedModel& model) {
-    if (model.adapter) return model.adapter->block_size;
-    return model.copy ? 32 : model.checkpoint.config.block_size;
   }
 
   static std::string architecture_lines(const OpenedModel& model, const ModelSize& size) {
@@ -116,7 +112,7 @@ class InspectCommand : public Command {
     if (model.has_diffusion()) {
       text += fmt::format("\n               {} parameters, {:.2f} % of all; blocks of {}",
                           grouped(size.diffusion_parameters), 100 * diffusion_share(size),
-                          block_size(model));
+                          model.block_size());
     }
     return text + "\n";
   }
@@ -141,9 +137,11 @@ class InspectCommand : public Command {
     auto human = [](int64_t bytes) { return human_bytes(static_cast<double>(bytes)); };
     return fmt::format(
         "\nKV cache:      {} bytes a token (both views share it)\n"
-        "memory:        weights {} (diffusion {}), KV cache {} at {} tokens, passes at most {}\n",
+        "memory:        weights {} (diffusion {}), KV cache {} at {} tokens,\n"
+        "               program and passes at most {}\n",
         grouped(kv_bytes_per_token(layout)), human(size.runtime_bytes),
-        human(size.diffusion_runtime_bytes), human(cache), grouped(context), human(kWorkingBytes));
+        human(size.diffusion_runtime_bytes), human(cache), grouped(context),
+        human(working_bytes(model, flags_, 1)));
   }
 
   static std::vector<const TensorInfo*> all_tensors(const OpenedModel& model) {

@@ -6,9 +6,18 @@
 #include "formats/tensor_names.h"
 #include "kernels/packed_matrix.h"
 #include "model/forward.h"
+#include "model/head_format.h"
 
 namespace orthrus {
 namespace {
+
+constexpr int64_t kRowPadding = 256;    // floats a row, over all buffers of a pass
+constexpr int64_t kQuantizedBytes = 2;  // of an activation as int8 with scale and sums, rounded up
+// Bytes a token of the vocabulary, as measured: a sampler's candidates and weights; the tokenizer's
+// pieces and merges.
+constexpr int64_t kSamplerBytes = 32;
+constexpr int64_t kTokenizerBytes = 320;
+constexpr int64_t kProgramBytes = 20'000'000;  // code, libraries, threads
 
 int64_t count_of(const TensorInfo& tensor) {
   int64_t count = 1;
@@ -18,6 +27,8 @@ int64_t count_of(const TensorInfo& tensor) {
 
 // Matrices are packed; vectors and the mask embedding become floats.
 int64_t runtime_bytes(const TensorInfo& tensor, WeightFormat format) {
+  const bool head = tensor.name == kEmbeddingName || tensor.name == kLmHeadName;
+  if (head) format = head_format(format);
   if (tensor.shape.size() != 2) return count_of(tensor) * static_cast<int64_t>(sizeof(float));
   return static_cast<int64_t>(packed_bytes(tensor.type, tensor.shape[0], tensor.shape[1], format));
 }
@@ -76,6 +87,12 @@ std::string OpenedModel::diffusion_source() const {
   return checkpoint.config.is_orthrus ? "its own files" : "none";
 }
 
+int64_t OpenedModel::block_size() const {
+  if (adapter) return adapter->block_size;
+  if (copy) return kCopyBlockSize;
+  return checkpoint.config.is_orthrus ? checkpoint.config.block_size : 1;
+}
+
 OpenedModel open_model_files(const ModelFlags& flags) {
   const LoadOptions options = load_options(flags);
   const ResolvedModel resolved = resolve_model(options.model);
@@ -124,10 +141,27 @@ int64_t kv_bytes(const KvLayout& layout, int64_t tokens) {
   return blocks * static_cast<int64_t>(layout.block_bytes());
 }
 
+int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch) {
+  const ModelConfig& c = model.checkpoint.config;
+  const int64_t block_rows = batch * model.block_size();
+  const int64_t rows = std::max(flags.ubatch, block_rows);
+  const int64_t q = c.num_heads * c.head_dim;
+  const int64_t kv = c.num_kv_heads * c.head_dim;
+  // As Forward has them: the stream, its norm and what is added; queries, attended values; keys,
+  // values; gate, up; rotations.
+  const int64_t floats = 3 * c.hidden_size + 2 * q + 2 * kv + 2 * c.intermediate_size + c.head_dim;
+  const int64_t quantized = std::max({c.hidden_size, q, c.intermediate_size}) * kQuantizedBytes;
+  const int64_t row_bytes = (floats + kRowPadding) * 4 + quantized;
+  const int64_t logit_bytes = 2 * block_rows * c.vocab_size * 4;
+  const int64_t token_bytes = (batch * kSamplerBytes + kTokenizerBytes) * c.vocab_size;
+  return rows * row_bytes + logit_bytes + token_bytes + kProgramBytes;
+}
+
 int64_t context_tokens(const ModelConfig& config, const ModelFlags& flags) {
   const int64_t limit = config.max_position_embeddings;
-  if (flags.context == 0) return limit;
-  return limit > 0 ? std::min(flags.context, limit) : flags.context;
+  const int64_t context = flags.context.value_or(kDefaultContext);
+  if (context == 0) return limit;
+  return limit > 0 ? std::min(context, limit) : context;
 }
 
 }  // namespace orthrus

@@ -19,6 +19,8 @@ struct OpenedModel {
   std::optional<Adapter> adapter;
   bool copy = false;  ///< `--adapter copy`
 
+  /// Rows of a full draft block, the anchor included; 1 without a diffusion view.
+  int64_t block_size() const;
   bool has_diffusion() const { return adapter || copy || checkpoint.config.is_orthrus; }
   /// "its own files", "copies of the AR weights", the adapter's path, or "none".
   std::string diffusion_source() const;
@@ -57,7 +59,9 @@ int64_t kv_bytes(const KvLayout& layout, int64_t tokens);
 /// `-c` as a number of tokens: 0 is the model's limit, which also bounds it.
 int64_t context_tokens(const ModelConfig& config, const ModelFlags& flags);
 
-/// Most that a pass needs besides weights and KV cache.
-inline constexpr int64_t kWorkingBytes = 150'000'000;
+/// Most bytes that the program needs besides weights and KV cache, with `batch` sequences at once:
+/// rows of a pass, logits of all draft blocks (kept once more by the sampled and the KL consensus),
+/// samplers, tokenizer, the program itself.
+int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch);
 
 }  // namespace orthrus

@@ -10,7 +10,9 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/terminal.h"
+#include "formats/printable.h"
 
 namespace orthrus {
 namespace {
@@ -35,12 +37,12 @@ std::optional<std::pair<int32_t, double>> parse_logit_bias(const std::string& te
 
 std::string check_logit_bias(const std::string& text) {
   if (parse_logit_bias(text)) return {};
-  return fmt::format("expected TOKEN_ID+BIAS or TOKEN_ID-BIAS, found \"{}\"", text);
+  return fmt::format("expected TOKEN_ID+BIAS or TOKEN_ID-BIAS, found \"{}\"", printable(text));
 }
 
 std::string check_json_object(const std::string& text) {
   if (nlohmann::json::parse(text, nullptr, false).is_object()) return {};
-  return fmt::format("expected a JSON object, found \"{}\"", text);
+  return fmt::format("expected a JSON object, found \"{}\"", printable(text));
 }
 
 CLI::Validator checked_by(std::string (*check)(const std::string&)) {
@@ -57,7 +59,7 @@ std::string check_draft_max(const std::string& text) {
   for (char c : text) digits = digits && c >= '0' && c <= '9';
   return digits || text == "auto"
              ? std::string()
-             : fmt::format("expected auto or a number of drafts, found \"{}\"", text);
+             : fmt::format("expected auto or a number of drafts, found \"{}\"", printable(text));
 }
 
 Consensus consensus_of(const std::string& name) {
@@ -119,9 +121,10 @@ CLI::Validator number_in(double least, double most) {
         double value = std::strtod(text.c_str(), &end);
         if (end != text.c_str() && *end == '\0' && value >= least && value <= most) return {};
         return most >= kNoLimit || most == INT32_MAX
-                   ? fmt::format("expected a number of at least {}, found \"{}\"", least, text)
+                   ? fmt::format("expected a number of at least {}, found \"{}\"", least,
+                                 printable(text))
                    : fmt::format("expected a number from {} to {}, found \"{}\"", least, most,
-                                 text);
+                                 printable(text));
       },
       "");
 }
@@ -144,10 +147,11 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("-c,--ctx-size,--max-seq-len", flags.context,
-                 "tokens of prompt and answer together, 0: the model's limit")
+  app.add_option(
+         "-c,--ctx-size,--max-seq-len", flags.context,
+         fmt::format("tokens of prompt and answer together, 0: the model's limit (default {})",
+                     kDefaultContext))
       ->check(number_in(0, INT32_MAX))
-      ->capture_default_str()
       ->group(group);
   app.add_option("-t,--threads", flags.threads, "0: all that this process may use")
       ->check(number_in(0, 1024))
@@ -253,10 +257,16 @@ LoadOptions load_options(const ModelFlags& flags, int64_t batch) {
   options.key_type = kv_type(flags.key_type);
   options.value_type = kv_type(flags.value_type);
   options.threads = flags.threads;
-  options.max_seq_len = flags.context;
+  options.max_seq_len = flags.context.value_or(kDefaultContext);
   options.ubatch = flags.ubatch;
   options.batch = batch;
   return options;
+}
+
+void note_context(const ModelFlags& flags, int64_t limit) {
+  if (flags.context.value_or(0) > limit) {
+    spdlog::info("-c {}: the model's limit of {} tokens holds", *flags.context, limit);
+  }
 }
 
 LanguageModel load_language_model(const ModelFlags& flags, int64_t batch) {
@@ -267,6 +277,7 @@ LanguageModel load_language_model(const ModelFlags& flags, int64_t batch) {
   if (flags.view == "dual" && !model.has_diffusion_view()) {
     fail_usage("--view dual: {} has no diffusion view, and no --adapter names one", flags.model);
   }
+  note_context(flags, model.max_seq_len());
   return model;
 }
 
@@ -276,6 +287,11 @@ GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags&
   options.max_new_tokens = flags.max_tokens;
   options.use_diffusion_mode = model_flags.view != "ar" && model.has_diffusion_view();
   options.draft_max = parse_draft_max(flags.draft_max);
+  const int64_t most_drafts = model.info().block_size - 1;
+  if (options.use_diffusion_mode && options.draft_max > most_drafts) {
+    spdlog::info("--draft-max {}: the model drafts at most {} tokens a cycle", options.draft_max,
+                 most_drafts);
+  }
   options.consensus = consensus_of(flags.consensus);
   options.consensus_threshold = flags.consensus_threshold;
   options.consensus_stats = flags.consensus_stats;

@@ -10,6 +10,8 @@
 
 namespace orthrus {
 
+inline constexpr int64_t kDefaultContext = 4096;
+
 /// Flags that say which model to load and how.
 struct ModelFlags {
   std::string model;
@@ -18,7 +20,7 @@ struct ModelFlags {
   std::string weights = "auto";
   std::string key_type, value_type;  ///< "bf16", "f32" or "": what suits the weights
   int threads = 0;
-  int64_t context = 4096;
+  std::optional<int64_t> context;  ///< unset: kDefaultContext
   int64_t ubatch = 512;
 };
 
@@ -66,6 +68,9 @@ const char* finish_reason_name(FinishReason reason);
 void require_model(const std::string& model);
 
 LoadOptions load_options(const ModelFlags& flags, int64_t batch = 1);
+
+/// A notice where `-c` asks for more than the model's limit.
+void note_context(const ModelFlags& flags, int64_t limit);
 
 /// Loads the model, with progress on a terminal. Error(kUsage) for `--view dual` where it has no
 /// diffusion view.

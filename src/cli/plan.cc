@@ -22,6 +22,7 @@ struct Plan {
   int64_t kv_per_token = 0;
   int64_t kv = 0;
   int64_t article_kv = 0;
+  int64_t working = 0;
   int64_t budget = 0;
   int64_t total = 0;
   int64_t most_sequences = 0;  ///< of `context` tokens each that the budget holds
@@ -66,8 +67,9 @@ class PlanCommand : public Command {
     plan.kv = one * batch_;
     plan.article_kv = 2 * plan.context * config.hidden_size * batch_ * 4 * config.num_layers;
     plan.budget = budget_gb_ ? static_cast<int64_t>(*budget_gb_ * 1e9) : available_memory();
-    plan.total = plan.weights + plan.kv + kWorkingBytes;
-    const int64_t left = std::max<int64_t>(plan.budget - plan.weights - kWorkingBytes, 0);
+    plan.working = working_bytes(model, flags_, batch_);
+    plan.total = plan.weights + plan.kv + plan.working;
+    const int64_t left = std::max<int64_t>(plan.budget - plan.weights - plan.working, 0);
     plan.most_sequences = one > 0 ? left / one : 0;
     const int64_t blocks = left / static_cast<int64_t>(layout.block_bytes());
     plan.most_tokens = std::min(blocks * kKvBlockTokens, config.max_position_embeddings);
@@ -82,7 +84,7 @@ class PlanCommand : public Command {
             {"kv_bytes_per_token", plan.kv_per_token},
             {"kv_bytes", plan.kv},
             {"article_kv_bytes", plan.article_kv},
-            {"working_bytes", kWorkingBytes},
+            {"working_bytes", plan.working},
             {"total_bytes", plan.total},
             {"budget_bytes", plan.budget},
             {"fits", plan.fits()},
@@ -102,7 +104,7 @@ class PlanCommand : public Command {
     text += line("KV cache", plan.kv);
     text += line("  a token", plan.kv_per_token);
     text += line("  by the article's formula", plan.article_kv);
-    text += line("passes, at most", kWorkingBytes);
+    text += line("program and passes, at most", plan.working);
     text += line("in all", plan.total);
     text += line(budget_gb_ ? "budget" : "available here", plan.budget);
     text +=

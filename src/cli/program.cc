@@ -17,6 +17,7 @@
 #include "cli/nearest.h"
 #include "cli/terminal.h"
 #include "cli/version.h"
+#include "formats/printable.h"
 
 namespace orthrus {
 namespace {
@@ -40,11 +41,11 @@ const CommandEntry* find_command(const std::string& name) {
 
 [[noreturn]] void fail_unknown_command(const std::string& name) {
   if (name.starts_with('-')) {
-    fail_usage("a command comes first, before {}: `orthrus --help` lists them", name);
+    fail_usage("a command comes first, before {}: `orthrus --help` lists them", printable(name));
   }
   std::vector<std::string> names;
   for (const CommandEntry& entry : commands()) names.emplace_back(entry.name);
-  fail_usage("unknown command {} (the nearest is {}): `orthrus --help` lists them", name,
+  fail_usage("unknown command {} (the nearest is {}): `orthrus --help` lists them", printable(name),
              nearest(name, names));
 }
 
@@ -71,13 +72,24 @@ std::vector<std::string> all_long_flags() {
 [[noreturn]] void fail_extras(const CLI::App& app) {
   const std::vector<std::string> extras = app.remaining();
   const std::string& first = extras.front();
-  if (!first.starts_with("--")) fail_usage("unexpected argument {}", first);
+  if (!first.starts_with("--")) fail_usage("unexpected argument {}", printable(first));
   const std::string name = first.substr(2, first.find('=') - 2);
-  fail_usage("unknown flag --{} (the nearest is --{})", name, nearest(name, long_flags(app)));
+  fail_usage("unknown flag --{} (the nearest is --{})", printable(name),
+             nearest(name, long_flags(app)));
 }
 
+/// Messages quote what they were given: one line, without control characters, of bounded length.
 std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  constexpr size_t kLimit = 1000;
+  if (text.size() > kLimit) {
+    size_t end = kLimit;
+    while (end > 0 && (text[end] & 0xc0) == 0x80) --end;  // no half UTF-8 character
+    text = text.substr(0, end) + "...";
+  }
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = byte == '\n' ? ' ' : '?';
+  }
   return text;
 }
 
@@ -96,7 +108,7 @@ int run_command(const CommandEntry& entry, std::vector<std::string> arguments) {
     print(app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    fail_usage("{}: {}", entry.name, one_line(error.what()));
+    fail_usage("{}: {}", entry.name, error.what());
   }
   if (!app.remaining().empty()) fail_extras(app);
   if (!config.empty()) apply_config_file(config, app, all_long_flags());
@@ -137,8 +149,7 @@ int report(const std::string& message, int code) {
 void occupy_standard_streams() {
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0) continue;
-    [[maybe_unused]] int opened =
-        ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    [[maybe_unused]] int opened = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
