@@ -54,10 +54,12 @@ class BenchCommand : public Command {
     if (flags_.model.empty() == shape_.empty()) {
       fail_usage("bench: name a model with -m, or a shape of random weights with --shape");
     }
+    if (limit_ > 0 && prompts_.empty()) fail_usage("bench: --limit belongs to --prompts");
     if (compare_.empty()) {
       if (!prompts_.empty()) fail_usage("bench: --prompts belongs to --compare");
       return measure();
     }
+    if (!cases_.empty()) fail_usage("bench: --cases has no use with --compare");
     if (!shape_.empty()) fail_usage("bench: --compare needs a model (-m), not a shape");
     return compare();
   }
@@ -78,7 +80,10 @@ class BenchCommand : public Command {
     report.model = model.config.name;
     report.weights = weights_name(model);
     report.reps = reps_;
-    report.machine = measure_machine(context, kProbeSeconds);
+    {
+      StatusLine status("measuring what the machine can do");
+      report.machine = measure_machine(context, kProbeSeconds);
+    }
     ProgressLine progress("measuring");
     report.results =
         run_bench(cases, reps_, report.machine, [&](double share) { progress.update(share); });
@@ -89,6 +94,8 @@ class BenchCommand : public Command {
 
   int compare() {
     LoadOptions options = load_options(flags_);
+    ProgressLine loading("loading " + flags_.model);
+    options.progress = [&](double share) { loading.update(share); };
     Generator generator(options);
     const LoadedModel& loaded = generator.loaded();
     if (!loaded.model.has_diffusion()) {
@@ -111,11 +118,19 @@ class BenchCommand : public Command {
   }
 
   Model open(ThreadPool& pool) const {
-    if (shape_.empty()) return std::move(open_model(load_options(flags_), pool).model);
+    if (shape_.empty()) return load(pool);
     if (!flags_.adapter.empty()) fail_usage("bench: --adapter has no use with --shape");
     WeightFormat format = weight_format(flags_.weights);
     if (format == WeightFormat::kAuto) format = WeightFormat::kBF16;
+    StatusLine status("making random weights");
     return random_model(named_shape(shape_), format, pool);
+  }
+
+  Model load(ThreadPool& pool) const {
+    LoadOptions options = load_options(flags_);
+    ProgressLine progress("loading " + flags_.model);
+    options.progress = [&](double share) { progress.update(share); };
+    return std::move(open_model(options, pool).model);
   }
 
   /// What most of the weights are held in.

@@ -34,24 +34,27 @@ class Chat {
   }
 
   /// Answers `text` and keeps both; an answer that was stopped is kept as far as it came. Where
-  /// the prompt cannot be used (too long, say) the conversation stays as it was.
-  void turn(const std::string& text) {
+  /// the prompt cannot be used (too long, say) the conversation stays as it was, and
+  /// this is false.
+  bool turn(const std::string& text) {
     const auto before = request_;
     try {
       add_message(request_, "user", text);
       InterruptGuard interrupt(/*second_ends=*/false);
-      StdoutStreamer streamer;
       const std::vector<int32_t> prompt = encode_chat(model_, request_);
+      StdoutStreamer streamer(prompt.size());
       last_ = model_.generate(prompt, options_, &streamer, &session_, interrupt.token());
       streamer.end_line();
       if (interrupt.interrupted()) print_stderr("(stopped)\n");
       add_message(request_, "assistant", last_->text);
       // Every answer draws noise of its own; the whole chat follows from the first seed.
       ++options_.sampling.seed;
+      return true;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kInternal) throw;
       request_ = before;
       print_stderr(fmt::format("orthrus: error: {}\n", error.what()));
+      return false;
     }
   }
 
@@ -85,16 +88,19 @@ class ChatCommand : public Command {
     terminal_ = stdout_is_terminal() && ::isatty(STDIN_FILENO);
     if (terminal_) print("/help lists what can be typed beside messages.\n");
     LineReader reader;
+    int64_t turns = 0, answered = 0;
     std::string text;
     while (read_message(reader, text)) {
       if (text.starts_with('/')) {
-        if (!command(chat, text)) return 0;
+        if (!command(chat, text)) break;
       } else if (!text.empty()) {
-        chat.turn(text);
+        ++turns;
+        answered += chat.turn(text);
         if (verbose_) print_stderr(chat.stats() + "\n");
       }
     }
-    return 0;
+    // A script must learn that nothing came out; a person has read why.
+    return !terminal_ && turns > 0 && answered == 0 ? 1 : 0;
   }
 
  private:

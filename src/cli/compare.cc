@@ -34,7 +34,7 @@ int compare_views(LanguageModel& model, const std::vector<int32_t>& prompt,
     GenerateOptions one = options;
     one.use_diffusion_mode = dual;
     print(dual ? "--- dual view ---\n" : "\n--- plain AR ---\n");
-    StdoutStreamer streamer;
+    StdoutStreamer streamer(prompt.size());
     results[dual ? 0 : 1] = model.generate(prompt, one, &streamer, nullptr, interrupt.token());
     streamer.end_line();
     if (interrupt.interrupted()) return 130;

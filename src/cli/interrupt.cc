@@ -22,29 +22,44 @@ void on_interrupt(int) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(bool second_ends) {
-  ORTHRUS_CHECK(::pipe2(pipe_, O_CLOEXEC) == 0);
-  g_pipe = pipe_[1];
-  watcher_ = std::thread([this] {
-    char byte = 0;
-    while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) {
-    }
-    if (byte == 'i') source_.request_stop();
-  });
+InterruptPipe::InterruptPipe(int extra_flags) {
+  ORTHRUS_CHECK(::pipe2(ends_, O_CLOEXEC) == 0);
+  outer_ = g_pipe.exchange(ends_[1]);
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESTART | (second_ends ? static_cast<int>(SA_RESETHAND) : 0);
+  action.sa_flags = SA_RESTART | extra_flags;
   ::sigaction(SIGINT, &action, &previous_);
 }
 
-InterruptGuard::~InterruptGuard() {
+InterruptPipe::~InterruptPipe() {
+  restore();
+  ::close(ends_[0]);
+  ::close(ends_[1]);
+}
+
+void InterruptPipe::put(char byte) {
+  [[maybe_unused]] ssize_t written = ::write(ends_[1], &byte, 1);
+}
+
+void InterruptPipe::restore() {
+  if (!installed_) return;
+  g_pipe = outer_;
   ::sigaction(SIGINT, &previous_, nullptr);
-  char byte = 'q';
-  [[maybe_unused]] ssize_t written = ::write(pipe_[1], &byte, 1);
+  installed_ = false;
+}
+
+InterruptGuard::InterruptGuard(bool second_ends)
+    : pipe_(second_ends ? static_cast<int>(SA_RESETHAND) : 0), watcher_([this] {
+        char byte = 0;
+        while (::read(pipe_.read_end(), &byte, 1) < 0 && errno == EINTR) {
+        }
+        if (byte == 'i') source_.request_stop();
+      }) {}
+
+InterruptGuard::~InterruptGuard() {
+  pipe_.restore();
+  pipe_.put('q');
   watcher_.join();
-  g_pipe = -1;
-  ::close(pipe_[0]);
-  ::close(pipe_[1]);
 }
 
 }  // namespace orthrus

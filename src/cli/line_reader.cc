@@ -1,9 +1,9 @@
 #include "cli/line_reader.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 
 #include "base/error.h"
@@ -13,29 +13,20 @@ namespace {
 
 constexpr size_t kMaxLine = 16 << 20;
 
-// Without SA_RESTART an interrupted read() returns; everything else should go on.
-void on_interrupt(int flags, struct sigaction* previous) {
-  struct sigaction action = {};
-  action.sa_handler = [](int) {};
-  action.sa_flags = flags;
-  ::sigaction(SIGINT, &action, previous);
-}
-
 }  // namespace
 
-LineReader::LineReader() { on_interrupt(SA_RESTART, &previous_); }
-LineReader::~LineReader() { ::sigaction(SIGINT, &previous_, nullptr); }
-
 LineReader::Status LineReader::fill() {
-  char bytes[4096];
-  on_interrupt(0, nullptr);
-  ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
-  const int error = errno;
-  on_interrupt(SA_RESTART, nullptr);
-  if (count < 0) {
-    if (error == EINTR) return Status::kInterrupted;
-    fail("stdin: cannot read: {}", std::strerror(error));
+  pollfd waits[2] = {{STDIN_FILENO, POLLIN, 0}, {interrupts_.read_end(), POLLIN, 0}};
+  while (::poll(waits, 2, -1) < 0) {
+    if (errno != EINTR) fail("stdin: cannot wait: {}", std::strerror(errno));
   }
+  char bytes[4096];
+  if (waits[1].revents) {
+    [[maybe_unused]] ssize_t ignored = ::read(interrupts_.read_end(), bytes, 1);
+    return Status::kInterrupted;
+  }
+  ssize_t count = ::read(STDIN_FILENO, bytes, sizeof bytes);
+  if (count < 0) fail("stdin: cannot read: {}", std::strerror(errno));
   at_end_ = count == 0;
   buffer_.append(bytes, static_cast<size_t>(count));
   if (buffer_.size() > kMaxLine) fail("stdin: a line of over {} bytes", kMaxLine);

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <csignal>
 #include <string>
+
+#include "cli/interrupt.h"
 
 namespace orthrus {
 
@@ -9,8 +10,7 @@ namespace orthrus {
 /// not end the program, and makes a waiting read() return kInterrupted. One at a time.
 class LineReader {
  public:
-  LineReader();
-  ~LineReader();
+  LineReader() = default;
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
@@ -22,7 +22,7 @@ class LineReader {
   Status fill();
   std::string buffer_;
   bool at_end_ = false;
-  struct sigaction previous_;
+  InterruptPipe interrupts_;
 };
 
 }  // namespace orthrus

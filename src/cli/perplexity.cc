@@ -49,7 +49,10 @@ class PerplexityCommand : public Command {
     const LoadedModel loaded = load(pool);
     const std::vector<int32_t> tokens = loaded.tokenizer.encode(text);
     std::optional<Model> reference;
-    if (kl_) reference = dequantized(loaded.model, pool);
+    if (kl_) {
+      StatusLine status("making the f32 copy");
+      reference = dequantized(loaded.model, pool);
+    }
     options_.reference = reference ? &*reference : nullptr;
     const KvType fallback = flags_.weights == "f32" ? KvType::kF32 : KvType::kBF16;
     options_.kv_type = kv_type(flags_.key_type).value_or(fallback);

@@ -41,7 +41,7 @@ class RunCommand : public Command {
   int answer(LanguageModel& model, const std::vector<int32_t>& prompt,
              const GenerateOptions& options) {
     InterruptGuard interrupt;
-    StdoutStreamer streamer;
+    StdoutStreamer streamer(json_ ? 0 : prompt.size());
     GenerateResult result =
         model.generate(prompt, options, json_ ? nullptr : &streamer, nullptr, interrupt.token());
     if (json_) {

@@ -33,12 +33,27 @@ void print_stderr(std::string_view text) noexcept {
   std::fflush(stderr);
 }
 
+StatusLine::StatusLine(std::string_view what) {
+  if (stderr_is_terminal()) print_stderr(fmt::format("{} ...", what));
+}
+
+StatusLine::~StatusLine() {
+  if (stderr_is_terminal()) print_stderr("\r\x1b[K");
+}
+
+StdoutStreamer::StdoutStreamer(size_t prompt_tokens) {
+  constexpr size_t kLongPrompt = 512;
+  if (prompt_tokens > kLongPrompt) reading_.emplace("reading the prompt");
+}
+
 void StdoutStreamer::on_text(std::string_view text) {
+  reading_.reset();
   print(text);
   line_open_ = text.back() != '\n';
 }
 
 void StdoutStreamer::end_line() {
+  reading_.reset();
   if (line_open_) print("\n");
   line_open_ = false;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,14 +20,26 @@ void print(std::string_view text);
 /// Writes to stderr as far as that is possible: there is no place to complain about stderr.
 void print_stderr(std::string_view text) noexcept;
 
+/// A line on stderr, on a terminal only, while something goes on whose progress is not known.
+class StatusLine {
+ public:
+  explicit StatusLine(std::string_view what);
+  ~StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+};
+
 /// Streams an answer to stdout, and remembers how it ended.
 class StdoutStreamer : public Streamer {
  public:
+  /// Says that it reads the prompt where that takes a while.
+  explicit StdoutStreamer(size_t prompt_tokens);
   void on_text(std::string_view text) override;
   /// Ends the line that the answer left open.
   void end_line();
 
  private:
+  std::optional<StatusLine> reading_;
   bool line_open_ = true;  // an empty answer is an empty line
 };
 
