@@ -40,7 +40,8 @@ class AdapterCommand : public Command {
  public:
   void add_flags(CLI::App& app) override {
     add_model_flag(app, model_);
-    app.add_option("path", path_, "the adapter (default: the model's own)");
+    app.add_option("words", words_,
+                   "show (default) or convert, and the adapter (default: the model's own)");
     app.add_option("--to", to_, "convert to this type")->check(CLI::IsMember({"bf16", "int8"}));
     app.add_option("-o,--output", output_, "file or folder of the converted adapter");
     app.add_flag("--json", json_, "as one JSON object");
@@ -48,7 +49,7 @@ class AdapterCommand : public Command {
 
   int run() override {
     require_model(model_);
-    if (to_.empty() != output_.empty()) fail_usage("adapter: --to and -o go together");
+    take_words();
     const ResolvedModel resolved = resolve_model(model_);
     const std::string path = path_.empty() ? resolved.adapter : path_;
     if (path.empty()) fail_usage("adapter: which one? {} brings none of its own", model_);
@@ -63,6 +64,17 @@ class AdapterCommand : public Command {
   }
 
  private:
+  void take_words() {
+    const std::string verb = words_.empty() ? "" : words_.front();
+    const bool named = verb == "show" || verb == "convert";
+    const size_t paths = words_.size() - (named ? 1 : 0);
+    if (paths > 1) fail_usage("adapter: expected one adapter, found {}", paths);
+    if (paths == 1) path_ = words_.back();
+    if (to_.empty() != output_.empty()) fail_usage("adapter: --to and -o go together");
+    if (verb == "show" && !to_.empty()) fail_usage("adapter: show takes neither --to nor -o");
+    if (verb == "convert" && to_.empty()) fail_usage("adapter: convert needs --to and -o");
+  }
+
   void show(const Adapter& adapter, const Checkpoint& base) const {
     const AdapterSize size = measure(adapter);
     const char* trained_on = "not said";
@@ -98,14 +110,17 @@ class AdapterCommand : public Command {
 
   void convert(const Adapter& adapter) const {
     std::filesystem::path target = output_;
-    if (std::filesystem::is_directory(target)) target /= "adapter.safetensors";
+    std::error_code error;
+    if (std::filesystem::is_directory(target, error)) target /= "adapter.safetensors";
     write_adapter(adapter, to_ == "int8" ? AdapterType::kInt8 : AdapterType::kBf16,
                   target.string());
-    print(fmt::format("{}: {} bytes\n", target.string(),
-                      grouped(static_cast<int64_t>(std::filesystem::file_size(target)))));
+    const uintmax_t bytes = std::filesystem::file_size(target, error);
+    if (error) fail("{}: cannot read its size: {}", target.string(), error.message());
+    print(fmt::format("{}: {} bytes\n", target.string(), grouped(static_cast<int64_t>(bytes))));
   }
 
   std::string model_, path_, to_, output_;
+  std::vector<std::string> words_;
   bool json_ = false;
 };
 

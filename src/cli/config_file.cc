@@ -53,6 +53,7 @@ nlohmann::json to_json(const YAML::Node& node, int depth, int& budget) {
   }
   nlohmann::json object = nlohmann::json::object();
   for (const auto& item : node) {
+    if (!item.first.IsScalar()) fail_usage("a key is not a plain word");
     object[item.first.Scalar()] = to_json(item.second, depth + 1, budget);
   }
   return object;

