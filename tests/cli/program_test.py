@@ -15,8 +15,8 @@ import tempfile
 import time
 import unittest
 
-PROGRAM = sys.argv[1]
-ROOT = pathlib.Path(sys.argv[2])
+PROGRAM = os.path.abspath(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2]).resolve()
 TINY = str(ROOT / "tests/data/tiny/checkpoint")
 DEMO = "smollm2-135m"
 COMMANDS = ["run", "chat", "generate", "inspect", "plan", "bench", "eval", "perplexity", "tokenize", "template",
@@ -109,6 +109,27 @@ class WrongFlags(ProgramTest):
         self.refuse(2, "no use with --view ar", "run", "-m", TINY, "-p", "a", "--view", "ar", "--adapter", "copy")
         self.refuse(2, "--system-prompt has no use with --raw", "run", "-m", TINY, "-p", "a", "--raw", "-sys", "b")
 
+    def test_bench_flags_without_use(self):
+        self.refuse(2, "--cases has no use with --compare", "bench", "-m", TINY, "--compare", "ar,dual", "--cases", "rows")
+        for extra in ([], ["--compare", "ar,dual"]):
+            self.refuse(2, "--limit belongs to --prompts", "bench", "-m", TINY, "--limit", "3", *extra)
+
+    def test_messages_quote_a_bounded_part_of_the_input(self):
+        long = "a\x1b\n" * 40_000
+        for arguments in ([long], ["run", long, "-m"], ["run", "--" + long], ["run", "-m", TINY, "--view", long, "x"],
+                          ["run", "-m", TINY, "--logit-bias", long, "x"], ["run", "-m", TINY, "--temp", long, "x"],
+                          ["run", "-m", TINY, "--draft-max", long, "x"], ["run", "-m", long, "x"],
+                          ["run", "-m", TINY, "--chat-template-kwargs", long, "x"]):
+            done = orthrus(*arguments)
+            self.assertIn(done.returncode, (1, 2))
+            self.assertRegex(done.stderr, r"\Aorthrus: error: [^\x00-\x1f\x7f]{1,1010}\n\Z")
+
+    def test_what_the_model_cannot_give_is_noted(self):
+        done = orthrus("run", "-m", TINY, "-p", "a", "-n", "2", "--temp", "0", "--raw", "--draft-max", "500", "-c", "9000000")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"\Aorthrus: info: -c 9000000: the model's limit of \d+ tokens holds\n"
+                         r"orthrus: info: --draft-max 500: the model drafts at most \d+ tokens a cycle\n\Z")
+
     def test_dual_view_without_diffusion_weights(self):
         with tempfile.TemporaryDirectory() as folder:
             base = plain_base(pathlib.Path(folder))
@@ -144,6 +165,16 @@ class BadFiles(ProgramTest):
                 junk.write_bytes(content)
                 self.refuse(1, "junk.gguf", "inspect", str(junk))
 
+    def test_a_gguf_file_under_another_name(self):
+        source = self.succeed("pull", DEMO).split(": ", 1)[1].rsplit(" (", 1)[0]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.bin")
+            os.symlink(source, path)
+            self.assertEqual(json.loads(self.succeed("inspect", path, "--json"))["layers"], 30)
+            self.assertTrue(self.succeed("run", "-m", path, "-n", "2", "--temp", "0", "-p", "Hi"))
+            pathlib.Path(folder, "x.bin").write_text("no model")
+            self.refuse(1, "neither a directory nor a GGUF file", "inspect", os.path.join(folder, "x.bin"))
+
     def test_a_known_model_that_was_not_pulled(self):
         with tempfile.TemporaryDirectory() as folder:
             self.refuse(1, "run `orthrus pull smollm2-135m`", "inspect", "smollm2-135m", env={"XDG_CACHE_HOME": folder})
@@ -154,6 +185,19 @@ class BadFiles(ProgramTest):
 
     def test_adapters(self):
         self.refuse(1, "/no/adapter", "run", "-m", TINY, "--adapter", "/no/adapter", "x")
+
+    def test_an_adapter_of_another_base_is_a_warning(self):
+        adapter = (ROOT / "models" / DEMO / "adapter.safetensors").read_bytes()
+        known = json.loads(self.succeed("adapter", "-m", DEMO, "--json"))["base_hash"].encode()
+        self.assertEqual(adapter.count(known), 1)
+        answer = ["run", "-m", DEMO, "-n", "4", "--temp", "0", "-p", "Hi"]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "other.safetensors")
+            pathlib.Path(path).write_bytes(adapter.replace(known, b"0" * 64))
+            done = orthrus(*answer, "--adapter", path)
+            self.assertEqual((done.returncode, done.stdout), (0, self.succeed(*answer)))
+            self.assertRegex(done.stderr, r"\Aorthrus: warning: adapter .*other.safetensors was trained on another base .*\n\Z")
+            self.assertIn("trained on:  another model", self.succeed("adapter", "show", "-m", DEMO, path))
 
     def test_jsonl(self):
         for line, pattern in [("{", "stdin:1"), ('{"prompt": 1}', "stdin:1.*expected a string"), ("[]", "stdin:1"),
@@ -184,7 +228,7 @@ class ConfigFiles(ProgramTest):
         self.assertEqual([settings[k] for k in ("temperature", "seed", "ctx_size", "max_tokens")], [0.5, 12, 256, 4])
 
     def test_serving_keys_are_named_once(self):
-        self.write("prefill_batch_size: 16\ndecode_batch_size: 8\nmax_seq_len: 4096\nconsensus_threshold: 0.01\n"
+        self.write("prefill_batch_size: 16\ndecode_batch_size: 8\nmax_seq_len: 256\nconsensus_threshold: 0.01\n"
                    "kv_cache_memory_budget_gb: 40\nmemory_utilization_target: 0.75\ndynamic_adjust_interval_ms: 500\n")
         done = orthrus("run", "-m", TINY, "--config", self.path, "-p", "a", "-n", "1", "--raw")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -194,6 +238,11 @@ class ConfigFiles(ProgramTest):
     def test_unknown_keys(self):
         self.write("temprature: 1\n")
         self.refuse(2, r"unknown key temprature \(the nearest is temperature\)", "run", "-m", TINY, "--config", self.path, "x")
+
+    def test_a_list_as_key(self):
+        for text in ("[a, b]: 1\n", "chat-template-kwargs: {[a, b]: 1}\n", "chat-template-kwargs: {a: {[b]: 1}}\n"):
+            self.write(text)
+            self.refuse(2, "a key is not a plain word", "run", "-m", TINY, "--config", self.path, "x")
 
     def test_missing_and_broken_files(self):
         self.refuse(1, "/no/such", "run", "-m", TINY, "--config", "/no/such", "x")
@@ -346,7 +395,38 @@ class Tools(ProgramTest):
             self.succeed("adapter", "-m", "smollm2-135m", folder, "--to", "int8", "-o", path)
             again = json.loads(self.succeed("adapter", "-m", "smollm2-135m", path, "--json"))
             self.assertEqual((again["type"], again["bytes"]), ("I8", shown["bytes"]))
+            same = os.path.join(folder, "same.safetensors")
+            self.succeed("adapter", "convert", "-m", DEMO, path, "--to", "int8", "-o", same)
+            self.assertEqual(pathlib.Path(same).read_bytes(), pathlib.Path(path).read_bytes())
+            self.assertEqual(json.loads(self.succeed("adapter", "show", "-m", DEMO, path, "--json")), again)
+        self.refuse(2, "convert needs --to and -o", "adapter", "convert", "-m", DEMO)
+        self.refuse(2, "show takes neither", "adapter", "show", "-m", DEMO, "--to", "int8", "-o", "x")
+        self.refuse(2, "expected one adapter, found 2", "adapter", "-m", DEMO, "a", "b")
+        self.refuse(1, "x/adapter: cannot|x/adapter", "adapter", "convert", "-m", DEMO, "--to", "int8", "-o", "/no/x/adapter")
         self.refuse(2, "--to and -o go together", "adapter", "-m", "smollm2-135m", "--to", "bf16")
+
+    def test_memory_of_q4_and_of_batches(self):
+        """lm_head and embedding stay at 8 bits; the rest of the sum follows the flags."""
+        auto, q8, q4 = (json.loads(self.succeed("inspect", TINY, "--json", "--weights", w)) for w in ("bf16", "q8", "q4"))
+        head = auto["vocab_size"] * auto["hidden_size"] * (1 if auto["tied_embeddings"] else 2)
+        matrices = (q8["weight_bytes"] - q4["weight_bytes"]) * 8 // 4  # 8.5 - 4.5 bits a weight
+        self.assertLess(matrices, auto["parameters"] - head + 1)
+        self.assertGreater(matrices, 0.95 * (auto["parameters"] - head))
+        small, large = (json.loads(self.succeed("plan", TINY, "--json", "--batch", b))["working_bytes"] for b in ("1", "64"))
+        rows = 63 * q4["block_size"]
+        self.assertGreaterEqual(large - small, rows * q4["vocab_size"] * 4)
+
+    def test_plan_holds_for_a_real_run(self):
+        plan = json.loads(self.succeed("plan", DEMO, "-c", "1024", "--json"))
+        text = " ".join(["apple"] * 1000)
+        command = [PROGRAM, "run", "-m", DEMO, "-c", "1024", "--raw", "-p", text, "-n", "8", "--temp", "0", "--ignore-eos"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+        self.assertEqual(status, 0)
+        peak = usage.ru_maxrss * 1024
+        self.assertLessEqual(peak, plan["total_bytes"])
+        self.assertLessEqual(plan["total_bytes"], 1.25 * peak)
 
     def test_pull(self):
         out = self.succeed("pull", "smollm2-135m", env={"PATH": "/nonexistent"})  # needs no pip: it is there
@@ -530,6 +610,11 @@ class ChatInATerminal(ProgramTest):
         out = self.succeed("chat", "-m", TINY, "-n", "5", "--temp", "0", stdin="Tom\nhas\n/exit\nnever\n")
         self.assertGreaterEqual(len(out.splitlines()), 2)
         self.assertNotIn("> ", out)
+
+    def test_chat_from_a_pipe_where_no_turn_had_an_answer(self):
+        for text, code in (("apple " * 300 + "\n", 1), ("apple " * 300 + "\nTom\n", 0), ("/stats\n", 0), ("", 0)):
+            done = orthrus("chat", "-m", TINY, "-c", "64", "-n", "3", "--temp", "0", stdin=text)
+            self.assertEqual(done.returncode, code, done.stderr)
 
 
 if __name__ == "__main__":
