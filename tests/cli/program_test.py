@@ -529,7 +529,7 @@ class PipesAndSignals(ProgramTest):
 @unittest.skipUnless(shutil.which("tmux"), "tmux is not installed")
 class ChatInATerminal(ProgramTest):
     def setUp(self):
-        self.socket = f"orthrus-test-{os.getpid()}"
+        self.socket = f"orthrus-test-{os.getpid()}-{self._testMethodName}"
         self.folder = tempfile.TemporaryDirectory()
 
     def tearDown(self):
