@@ -11,27 +11,39 @@
 namespace orthrus {
 namespace {
 
-/// Drafts the true continuation with errors at seeded places.
+/// Drafts the true continuation with errors: at random places, or, with the rate kOneError, one a
+/// cycle, each time at another place.
 class ReplayDrafter : public Drafter {
  public:
+  static constexpr double kOneError = -1;
+
   ReplayDrafter(std::vector<int32_t> truth, size_t prompt, double error_rate, uint64_t seed)
-      : truth_(std::move(truth)), prompt_(prompt), error_rate_(error_rate), random_(seed) {}
+      : truth_(std::move(truth)),
+        prompt_(prompt),
+        error_rate_(error_rate),
+        cycle_(seed),
+        random_(seed) {}
 
   std::vector<int32_t> draft(std::span<const int32_t> tokens, int64_t count) override {
     std::vector<int32_t> drafts;
     const size_t next = tokens.size() - prompt_;
-    for (size_t i = next; i < next + static_cast<size_t>(count); ++i) {
-      const bool error = std::bernoulli_distribution(error_rate_)(random_);
-      const int32_t token = i < truth_.size() ? truth_[i] : 1;
-      drafts.push_back(error ? token ^ 1 : token);
+    const size_t place = cycle_++ * 7 % 32;  // all of 0 to 31 in 32 cycles; 31: behind the last
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+      const int32_t token = next + i < truth_.size() ? truth_[next + i] : 1;
+      drafts.push_back(is_error(i == place) ? token ^ 1 : token);
     }
     return drafts;
   }
 
  private:
+  bool is_error(bool at_place) {
+    return error_rate_ == kOneError ? at_place : std::bernoulli_distribution(error_rate_)(random_);
+  }
+
   std::vector<int32_t> truth_;
   size_t prompt_;
   double error_rate_;
+  size_t cycle_;
   std::mt19937_64 random_;
 };
 
@@ -143,60 +155,104 @@ TEST(Generator, DemoModelMatchesGreedyGoldens) {
   EXPECT_LE(excused, 2);
 }
 
+/// Whether the last token that left was an accepted draft, not the token that the verification adds
+/// behind them: then something ended the generation inside an accepted run.
+bool ended_inside_a_run(const GenerateResult& result) {
+  if (result.accepted_per_cycle.empty()) return false;
+  int64_t left = static_cast<int64_t>(result.token_ids.size()) - 1;  // the first is the prefill's
+  for (int64_t a : result.accepted_per_cycle) left -= a + 1;
+  const int64_t last = result.accepted_per_cycle.back();
+  return last > 0 && left + last + 1 <= last;
+}
+
+struct ReplayCase {
+  const char* name;
+  WeightFormat format;
+  double temperature;
+  size_t prompts;
+};
+
+class ReplayedDrafts : public testing::TestWithParam<ReplayCase> {
+ protected:
+  ReplayedDrafts() {
+    LoadOptions load = tiny_options(GetParam().format);
+    load.adapter = "copy";  // block_size 32
+    generator_ = std::make_unique<Generator>(load);
+  }
+
+  GenerateResult run(const std::vector<int32_t>& prompt, const GenerateOptions& options) {
+    return generator_->generate(prompt, options, nullptr, nullptr, {});
+  }
+
+  /// As it is, cut by the limit, and cut by a stop string from the middle of the text.
+  void check(const std::vector<int32_t>& prompt, const GenerateResult& truth, GenerateOptions dual,
+             int64_t short_limit) {
+    for (int64_t limit : {dual.max_new_tokens, short_limit}) {
+      GenerateOptions options = dual;
+      options.max_new_tokens = limit;
+      const GenerateResult result = run(prompt, options);
+      auto expected = truth.token_ids;
+      if (static_cast<int64_t>(expected.size()) > limit) {
+        expected.resize(static_cast<size_t>(limit));
+      }
+      EXPECT_EQ(result.token_ids, expected);
+      for (int64_t a : result.accepted_per_cycle) ++lengths_[static_cast<size_t>(a)];
+      if (ended_inside_a_run(result)) {
+        ++(result.finish_reason == FinishReason::kStop ? eos_inside_ : limit_inside_);
+      }
+    }
+    if (truth.text.size() <= 60) return;
+    dual.stop = {truth.text.substr(50, 6)};
+    const GenerateResult stopped = run(prompt, dual);
+    EXPECT_EQ(stopped.text, truth.text.substr(0, truth.text.find(dual.stop[0])));
+    EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
+    stop_inside_ += ended_inside_a_run(stopped);
+  }
+
+  std::unique_ptr<Generator> generator_;
+  std::vector<int64_t> lengths_ = std::vector<int64_t>(32, 0);
+  int64_t eos_inside_ = 0, limit_inside_ = 0, stop_inside_ = 0;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, ReplayedDrafts,
+                         testing::Values(ReplayCase{"bf16_greedy", WeightFormat::kBF16, 0, 12},
+                                         ReplayCase{"bf16_sampled", WeightFormat::kBF16, 0.9, 12},
+                                         ReplayCase{"f32_greedy", WeightFormat::kF32, 0, 12},
+                                         ReplayCase{"f32_sampled", WeightFormat::kF32, 0.9, 12}),
+                         [](const auto& param) { return std::string(param.param.name); });
+
 // Every accepted length occurs, and end of sequence, stop string and limit inside an accepted run.
-TEST(Generator, ReplayedDraftsWithErrorsReachEveryCase) {
-  LoadOptions load = tiny_options(WeightFormat::kBF16);
-  load.adapter = "copy";  // block_size 32
-  Generator generator(load);
-  std::vector<int64_t> lengths(32, 0);
-  int64_t eos_inside = 0, limit_inside = 0, stop_inside = 0;
+TEST_P(ReplayedDrafts, WithErrorsReachEveryCase) {
+  auto goldens = read_jsonl("tiny/generate.jsonl");
+  goldens.resize(GetParam().prompts);
   uint64_t seed = 0;
-  for (const auto& golden : read_jsonl("tiny/generate.jsonl")) {
+  for (const auto& golden : goldens) {
     const auto prompt = ids(golden.at("prompt_ids"));
-    GenerateOptions ar;
-    ar.max_new_tokens = 120;
-    ar.use_diffusion_mode = false;
-    const GenerateResult truth = generator.generate(prompt, ar, nullptr, nullptr, {});
-    for (double rate : {0.0, 0.02, 0.05, 0.1, 0.3, 0.8}) {
-      ReplayDrafter drafter(truth.token_ids, prompt.size(), rate, ++seed);
-      generator.set_drafter(&drafter);
-      GenerateOptions dual = ar;
-      dual.use_diffusion_mode = true;
-      dual.draft_max = 31;
-      // As it is, cut by the limit, and cut by a stop string from the middle of the text.
-      for (int64_t limit : {int64_t{120}, static_cast<int64_t>(20 + seed % 31)}) {
-        dual.max_new_tokens = limit;
-        const GenerateResult result = generator.generate(prompt, dual, nullptr, nullptr, {});
-        auto expected = truth.token_ids;
-        if (static_cast<int64_t>(expected.size()) > limit)
-          expected.resize(static_cast<size_t>(limit));
-        EXPECT_EQ(result.token_ids, expected);
-        for (int64_t a : result.accepted_per_cycle) ++lengths[static_cast<size_t>(a)];
-        if (!result.accepted_per_cycle.empty() && result.accepted_per_cycle.back() > 0) {
-          ++(result.finish_reason == FinishReason::kStop ? eos_inside : limit_inside);
-        }
-      }
-      if (truth.text.size() > 60) {
-        dual.max_new_tokens = 120;
-        dual.stop = {truth.text.substr(50, 6)};
-        const GenerateResult stopped = generator.generate(prompt, dual, nullptr, nullptr, {});
-        EXPECT_EQ(stopped.text, truth.text.substr(0, truth.text.find(dual.stop[0])));
-        EXPECT_EQ(stopped.finish_reason, FinishReason::kStop);
-        if (!stopped.accepted_per_cycle.empty() && stopped.accepted_per_cycle.back() > 0)
-          ++stop_inside;
-      }
-      generator.set_drafter(nullptr);
+    GenerateOptions options;
+    options.max_new_tokens = 120;
+    options.sampling.temperature = GetParam().temperature;
+    options.sampling.seed = 77;
+    options.use_diffusion_mode = false;
+    const GenerateResult truth = run(prompt, options);
+    options.use_diffusion_mode = true;
+    options.draft_max = 31;
+    const double one = ReplayDrafter::kOneError;
+    for (double rate : {0.0, 0.05, 0.3, one, one}) {
+      ReplayDrafter drafter(truth.token_ids, prompt.size(), rate, seed += 13);
+      generator_->set_drafter(&drafter);
+      check(prompt, truth, options, static_cast<int64_t>(20 + seed % 31));
+      generator_->set_drafter(nullptr);
     }
   }
   std::printf("accepted lengths:");
-  for (size_t i = 0; i < lengths.size(); ++i)
-    std::printf(" %zu:%lld", i, static_cast<long long>(lengths[i]));
-  std::printf("; inside a run: eos %lld limit %lld stop %lld\n", static_cast<long long>(eos_inside),
-              static_cast<long long>(limit_inside), static_cast<long long>(stop_inside));
-  for (size_t i = 0; i < lengths.size(); ++i) EXPECT_GT(lengths[i], 0) << "accepted length " << i;
-  EXPECT_GT(eos_inside, 0);
-  EXPECT_GT(limit_inside, 0);
-  EXPECT_GT(stop_inside, 0);
+  for (int64_t count : lengths_) std::printf(" %lld", static_cast<long long>(count));
+  std::printf("; inside a run: eos %lld limit %lld stop %lld\n",
+              static_cast<long long>(eos_inside_), static_cast<long long>(limit_inside_),
+              static_cast<long long>(stop_inside_));
+  for (size_t i = 0; i < lengths_.size(); ++i) EXPECT_GT(lengths_[i], 0) << "accepted length " << i;
+  EXPECT_GT(eos_inside_, 0);
+  EXPECT_GT(limit_inside_, 0);
+  EXPECT_GT(stop_inside_, 0);
 }
 
 TEST(Generator, BatchEqualsSolo) {
