@@ -23,6 +23,7 @@ class Streamer {
   virtual void on_prompt(std::span<const int32_t> token_ids, std::string_view text) {}
   /// New text, valid UTF-8, possibly of several tokens. Never empty.
   virtual void on_text(std::string_view text) = 0;
+  /// After the last text, also of a cancelled answer.
   virtual void on_end() {}
   virtual bool skip_prompt() const { return true; }
 };
@@ -42,12 +43,14 @@ class TextStreamer : public Streamer {
 };
 
 /// The KV cache of a conversation: keeps what generate() computed, so that the next call's prompt
-/// reuses the longest common prefix. Belongs to the model that made it; one generation at a time.
+/// reuses the longest common prefix. Belongs to the model that made it (and keeps its memory
+/// alive); one generation at a time.
 class Session {
  public:
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
+  /// Forgets everything; the memory stays with the session.
   void reset();
 
  private:
@@ -55,6 +58,20 @@ class Session {
   struct Impl;
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+/// What a loaded model really runs with.
+struct ModelInfo {
+  std::string path;  ///< directory or file
+  std::string
+      diffusion_source;  ///< "checkpoint", "copy", the adapter's path, or "": no diffusion view
+  std::string isa;       ///< "avx512", "avx2", "portable"
+  int threads = 0;
+  KvType key_type = KvType::kBF16;
+  KvType value_type = KvType::kBF16;
+  int64_t block_size = 0;   ///< rows of a full draft block, the anchor included; 0 without a view
+  size_t weight_bytes = 0;  ///< packed, diffusion included
+  size_t diffusion_bytes = 0;
 };
 
 /// One of several generations that share passes.
@@ -67,6 +84,8 @@ struct BatchRequest {
 /// except that a std::stop_token cancels from any thread. Errors throw orthrus::Error.
 class LanguageModel {
  public:
+  /// Opens, checks and packs a model. Error(kUsage) for options out of range, Error(kInput) for
+  /// files that cannot be used, in one line that names file, place, expected and found.
   static LanguageModel load(const LoadOptions& options);
   ~LanguageModel();
   LanguageModel(LanguageModel&&) noexcept;
@@ -74,6 +93,8 @@ class LanguageModel {
 
   /// Token ids; specials written in the text become their ids, none is added.
   std::vector<int32_t> encode(std::string_view text) const;
+  /// The bytes of the tokens. Ids of the model's vocabulary without a token (padding) give nothing;
+  /// ids outside the vocabulary are an Error(kInput).
   std::string decode(std::span<const int32_t> token_ids, bool skip_special_tokens = false) const;
 
   /// Whether the model brings a chat template.
@@ -99,15 +120,19 @@ class LanguageModel {
                       std::stop_token stop = {});
 
   Session new_session() const;
+  ModelInfo info() const;
+  /// Whether diffusion weights were loaded: without, generate() is plain AR.
   bool has_diffusion_view() const;
+  /// Tokens that prompt and answer may have together: LoadOptions::max_seq_len or the model's
+  /// limit, the smaller.
   int64_t max_seq_len() const;
   /// Sampling defaults of the model's generation_config.json (greedy where it has none).
   SamplingOptions default_sampling() const;
 
  private:
   struct Impl;
-  explicit LanguageModel(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit LanguageModel(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;  // shared with its sessions
 };
 
 }  // namespace orthrus

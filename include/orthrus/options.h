@@ -15,34 +15,44 @@ enum class WeightFormat : uint8_t { kAuto, kF32, kBF16, kQ8, kQ4 };
 /// Element type of the KV cache.
 enum class KvType : uint8_t { kBF16, kF32 };
 
-/// How a drafted token is judged against the AR view.
+/// How a drafted token is judged against the AR view (p: the AR distribution, q: the diffusion
+/// view's, both after the sampling chain).
 enum class Consensus : uint8_t {
   kExact,      ///< accepted iff it is the token the AR view yields: output identical to plain AR
-  kRejection,  ///< min(1, p/q), residual resampling: the AR distribution, other tokens
-  kKl          ///< accepted iff KL(p_AR || p_diff) < threshold or equal: approximate
+  kRejection,  ///< with probability min(1, p/q), else a token from max(p - q, 0), normalised
+               ///< (Leviathan et al. 2023, algorithm 1): the AR distribution, but other tokens than
+               ///< plain AR
+  kKl  ///< accepted iff KL(p || q) of the raw softmaxes < threshold, or equal: approximate (the
+       ///< total variation of a token is at most sqrt(threshold / 2), Pinsker)
 };
 
 /// Everything that decides which token follows. Order of the chain: logit bias, penalties,
-/// temperature, top-k, top-p, min-p; the token is argmax(logits / T + Gumbel noise) over what is
-/// left, the noise a pure function of (seed, choice, position, token id).
+/// temperature, top-k, top-p, min-p. The token is argmax(logits / T + Gumbel noise) over what is
+/// left, which is a sample of the softmax (the Gumbel-max trick); the noise is a pure function of
+/// (seed, choice, position, token id), so that the same options give the same text with and without
+/// drafts. Values out of range are an Error(kUsage) when the generation starts.
 struct SamplingOptions {
-  double temperature = 0;      ///< 0: greedy (argmax after bias and penalties)
-  int64_t top_k = 0;           ///< 0: off
-  double top_p = 1;            ///< 1: off
-  double min_p = 0;            ///< 0: off; relative to the most likely token
-  double repeat_penalty = 1;   ///< 1: off; divides positive, multiplies negative logits
-  int64_t repeat_last_n = 64;  ///< tokens the three penalties look back at; 0: none, -1: all
-  double presence_penalty = 0;
-  double frequency_penalty = 0;
-  std::vector<std::pair<int32_t, double>> logit_bias;  ///< -infinity bans a token
-  uint64_t seed = 0;
+  double temperature = 0;  ///< >= 0; 0: greedy (argmax after bias and penalties)
+  int64_t top_k = 0;       ///< >= 0; 0: off
+  double top_p = 1;  ///< (0, 1]; the fewest most likely tokens that reach it (Holtzman et al. 2020)
+  double min_p =
+      0;  ///< [0, 1]; least share of the most likely token's probability (Nguyen et al. 2024)
+  double repeat_penalty =
+      1;  ///< > 0; divides positive, multiplies negative logits (Keskar et al. 2019)
+  int64_t repeat_last_n = 64;    ///< tokens that the three penalties look back at; 0: none, -1: all
+  double presence_penalty = 0;   ///< subtracted once from the logit of a token that occurred
+  double frequency_penalty = 0;  ///< subtracted once for each time it occurred
+  std::vector<std::pair<int32_t, double>> logit_bias;  ///< added to logits; -infinity bans a token
+  uint64_t seed = 0;                                   ///< 0 is a seed like any other
   uint32_t choice = 0;  ///< index among several answers to one prompt
 };
 
 struct GenerateOptions {
   int64_t max_new_tokens = -1;     ///< -1: up to the context limit
   bool use_diffusion_mode = true;  ///< false: plain AR
-  int64_t draft_max = -1;          ///< most drafts a cycle; -1: automatic; 0: plain AR
+  /// Most drafts a cycle, cut to block_size - 1; -1: automatic (a full block under kRejection and
+  /// kKl, whose text depends on the borders of blocks); 0: plain AR.
+  int64_t draft_max = -1;
   Consensus consensus = Consensus::kExact;
   double consensus_threshold = 0.01;  ///< nats, for kKl
   bool consensus_stats = false;       ///< compute KL and conflict rate in every mode
@@ -66,9 +76,9 @@ struct LoadOptions {
 };
 
 enum class FinishReason : uint8_t {
-  kStop,    ///< end of sequence or a stop string
-  kLength,  ///< max_new_tokens or the context limit
-  kCancelled
+  kStop,      ///< end of sequence or a stop string
+  kLength,    ///< max_new_tokens or the context limit
+  kCancelled  ///< through the stop token
 };
 
 /// What one generation did. Definitions: a cycle yields at least one token (a plain AR step is

@@ -3,11 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -24,13 +26,9 @@ inline void pause() {
 #endif
 }
 
-// Long enough to bridge the serial parts of a pass (microseconds), short enough to leave the core
-// to others between requests.
-constexpr int kSpins = 20000;
-constexpr int kYields = 50;
-// A thread that waits for others yields after this many pauses, so that more threads than cores
-// make a pass slow but never stall it.
-constexpr int kSpinsBeforeYield = 4000;
+constexpr int kMostSpins = 4096;  // pauses: 100 to 200 microseconds
+constexpr int kLeastSpins = 16;
+constexpr auto kShortSleep = std::chrono::microseconds(200);
 
 // CPUs granted by the cgroup (version 2, then 1), or 0 where there is no limit.
 int cgroup_cpus() {
@@ -60,17 +58,36 @@ int usable_threads() {
   return std::max(1, count);
 }
 
-ThreadPool::ThreadPool(int threads) : size_(threads > 0 ? threads : usable_threads()) {
-  for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { worker(i); });
+ThreadPool::ThreadPool(int threads)
+    : size_(threads > 0 ? threads : usable_threads()),
+      patience_(size_ > usable_threads() ? kLeastSpins : kMostSpins) {
+  try {
+    for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { worker(i); });
+  } catch (const std::system_error& error) {
+    stop();
+    throw Error(ErrorKind::kInternal, fmt::format("cannot start {} threads, only {}: {}", size_,
+                                                  threads_.size() + 1, error.code().message()));
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_.store(true);
-    generation_.fetch_add(1);
+ThreadPool::~ThreadPool() { stop(); }
+
+template <typename T>
+void ThreadPool::Patience::wait_while_equal(const std::atomic<T>& value, T old) {
+  for (int i = 0; i < spins; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    pause();
   }
-  wake_.notify_all();
+  const auto start = std::chrono::steady_clock::now();
+  value.wait(old, std::memory_order_acquire);
+  const bool short_sleep = std::chrono::steady_clock::now() - start < kShortSleep;
+  spins = short_sleep ? std::min(most, 2 * spins) : std::max(kLeastSpins, spins / 4);
+}
+
+void ThreadPool::stop() {
+  stopping_.store(true);
+  generation_.fetch_add(1);
+  generation_.notify_all();
   for (auto& thread : threads_) thread.join();
 }
 
@@ -89,20 +106,11 @@ void ThreadPool::run_raw(RawFn fn, void* argument) {
   if (size_ > 1) {
     pending_.store(size_ - 1, std::memory_order_relaxed);
     generation_.fetch_add(1);
-    // A worker counts itself as a sleeper before it looks at generation_ for the last time, so
-    // either it sees the new generation or we see it asleep.
-    if (sleepers_.load() > 0) {
-      { std::lock_guard lock(mutex_); }
-      wake_.notify_all();
-    }
+    generation_.notify_all();
   }
   call(0);
-  for (int spins = 0; pending_.load(std::memory_order_acquire) != 0;) {
-    pause();
-    if (++spins >= kSpinsBeforeYield) {
-      sched_yield();
-      spins = 0;
-    }
+  for (int left; (left = pending_.load(std::memory_order_acquire)) != 0;) {
+    patience_.wait_while_equal(pending_, left);
   }
   if (failed_.load(std::memory_order_relaxed)) {
     failed_.store(false);
@@ -111,27 +119,12 @@ void ThreadPool::run_raw(RawFn fn, void* argument) {
 }
 
 void ThreadPool::worker(int thread) {
-  uint32_t seen = 0;
-  for (;;) {
-    int spins = 0;
-    int yields = 0;
-    while (generation_.load(std::memory_order_acquire) == seen) {
-      if (++spins < kSpins) {
-        pause();
-      } else if (++yields < kYields) {
-        sched_yield();
-        spins = kSpins - kSpinsBeforeYield;
-      } else {
-        std::unique_lock lock(mutex_);
-        sleepers_.fetch_add(1);
-        wake_.wait(lock, [&] { return generation_.load() != seen; });
-        sleepers_.fetch_sub(1);
-      }
-    }
-    seen = generation_.load(std::memory_order_acquire);
-    if (stop_.load()) return;
+  Patience patience(patience_.most);
+  for (uint32_t seen = 0;; ++seen) {
+    patience.wait_while_equal(generation_, seen);
+    if (stopping_.load()) return;
     call(thread);
-    pending_.fetch_sub(1, std::memory_order_acq_rel);
+    if (pending_.fetch_sub(1) == 1) pending_.notify_one();
   }
 }
 

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -22,7 +20,7 @@ int usable_threads();
 /// floating-point state is restored after it.
 class ThreadPool {
  public:
-  /// threads: 0 takes usable_threads().
+  /// threads: 0 takes usable_threads(). Error(kInternal) where the system gives no more threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -54,9 +52,23 @@ class ThreadPool {
   using RawFn = void (*)(void*, int);
   void run_raw(RawFn fn, void* argument);
   void worker(int thread);
+  void stop();
   void call(int thread);
 
+  /// How long a waiting thread spins before it sleeps in the kernel. Spinning bridges the serial
+  /// parts of a pass; but where other programs want the cores, or there are more threads than
+  /// cores, a thread that spins keeps the one it waits for from running. So each wait learns: long
+  /// sleeps make the next spin shorter, short ones (which spinning would have bridged) longer.
+  struct Patience {
+    explicit Patience(int most_spins) : most(most_spins), spins(most_spins) {}
+    template <typename T>
+    void wait_while_equal(const std::atomic<T>& value, T old);
+    const int most;
+    int spins;
+  };
+
   const int size_;
+  Patience patience_;  // of the caller's thread
   std::vector<std::thread> threads_;
   RawFn fn_ = nullptr;
   void* argument_ = nullptr;
@@ -64,10 +76,7 @@ class ThreadPool {
   std::atomic<bool> failed_{false};
   alignas(64) std::atomic<uint32_t> generation_{0};
   alignas(64) std::atomic<int> pending_{0};
-  std::atomic<bool> stop_{false};
-  std::atomic<int> sleepers_{0};
-  std::mutex mutex_;
-  std::condition_variable wake_;
+  std::atomic<bool> stopping_{false};
 };
 
 }  // namespace orthrus

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* or_auto(const std::string& name) { return name.empty() ? "auto" : name.c_str(); }
+const char* kv_type_name(KvType type) { return type == KvType::kF32 ? "f32" : "bf16"; }
 
 // JSON has no infinity; a ban is the string that the flag takes.
 Json bias_json(const SamplingOptions& sampling) {
@@ -25,13 +25,16 @@ Json bias_json(const SamplingOptions& sampling) {
 Json settings_json(const GenerateOptions& options, const ModelFlags& flags,
                    const LanguageModel& model) {
   const SamplingOptions& sampling = options.sampling;
+  const ModelInfo info = model.info();
   return {{"model", flags.model},
-          {"adapter", flags.adapter},
+          {"path", info.path},
+          {"adapter", info.diffusion_source},
           {"view", options.use_diffusion_mode ? "dual" : "ar"},
           {"weights", flags.weights},
-          {"cache_type_k", or_auto(flags.key_type)},
-          {"cache_type_v", or_auto(flags.value_type)},
-          {"threads", flags.threads},
+          {"cache_type_k", kv_type_name(info.key_type)},
+          {"cache_type_v", kv_type_name(info.value_type)},
+          {"isa", info.isa},
+          {"threads", info.threads},
           {"ctx_size", model.max_seq_len()},
           {"ubatch_size", flags.ubatch},
           {"max_tokens", options.max_new_tokens},

@@ -58,7 +58,9 @@ bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times
     logits = logits.subspan(count);
   }
 
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  // A slow reader of the text must not teach the cost model that passes are slow.
+  for (const Member& member : members_) seconds -= decoders[member.index]->take_sink_seconds();
   for (const Member& member : members_) {
     Times& t = times[member.index];
     (member.prefill ? t.prefill_seconds : t.decode_seconds) += seconds;

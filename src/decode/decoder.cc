@@ -1,6 +1,7 @@
 #include "decode/decoder.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/error.h"
@@ -75,6 +76,7 @@ struct Decoder::Impl {
   /// Emits the token of an AR row where no draft is at hand.
   void emit_chosen(std::span<const float> logits);
   void emit(int32_t token);
+  bool hand_to_sink(int32_t token);
   void fail_here();
 
   const int64_t vocab;
@@ -100,6 +102,7 @@ struct Decoder::Impl {
   int64_t planned = 0;          // rows of the planned span
   std::vector<int32_t> block;   // anchor and masks of a diffusion span
   GenerateResult result;
+  double sink_seconds = 0;
   std::optional<Error> error;
 };
 
@@ -149,8 +152,9 @@ Decoder::Impl::Impl(const Setup& setup)
   }
 }
 
-/// Capacity follows the tokens decided, not the view: a generation takes the same KV blocks with
-/// and without drafts. Drafts at hand lie within the margin.
+/// Where the owner has not reserved the whole generation: capacity follows the tokens decided, not
+/// the view, so that a generation takes the same KV blocks with and without drafts. Drafts at hand
+/// lie within the margin.
 void Decoder::Impl::reserve_cache() {
   const int64_t margin = std::max(kKvBlockTokens, block_size);
   table.reserve(std::min(limit, count + margin));
@@ -298,11 +302,19 @@ void Decoder::Impl::emit_chosen(std::span<const float> logits) {
   fail_here();
 }
 
+bool Decoder::Impl::hand_to_sink(int32_t token) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  const bool wanted = sink->on_token(token);
+  sink_seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  return wanted;
+}
+
 void Decoder::Impl::emit(int32_t token) {
   reserve_cache();
   tokens[static_cast<size_t>(count++)] = token;
   result.token_ids.push_back(token);
-  const bool wanted = sink == nullptr || sink->on_token(token);
+  const bool wanted = sink == nullptr || hand_to_sink(token);
   const bool is_eos = !ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
   if (phase == Phase::kFinished) return;  // the sink cancelled
   if (is_eos || !wanted) {
@@ -337,6 +349,7 @@ Span Decoder::plan(int64_t max_rows, int64_t companions) {
   return impl_->plan(max_rows, companions);
 }
 void Decoder::consume(std::span<const float> logits) { impl_->consume(logits); }
+double Decoder::take_sink_seconds() { return std::exchange(impl_->sink_seconds, 0.0); }
 void Decoder::cancel() {
   if (!finished()) impl_->finish(FinishReason::kCancelled);
 }

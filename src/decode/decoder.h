@@ -69,6 +69,8 @@ class Decoder {
   /// not usable (NaN, +inf, everything banned) the generation ends with error(). Error(kInput)
   /// where the KV pool is exhausted, here and in the constructor.
   void consume(std::span<const float> logits);
+  /// Seconds spent in the sink since the last call: the owner's time, no cost of the pass.
+  double take_sink_seconds();
   /// Ends the generation now with kCancelled.
   void cancel();
   /// Why the generation could not go on, if so: a matter of this request alone.

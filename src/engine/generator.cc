@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "engine/machine_cache.h"
 #include "engine/text_sink.h"
 
@@ -24,6 +25,10 @@ std::unique_ptr<ThreadPool> make_threads(const LoadOptions& options) {
   check("ubatch", options.ubatch, 1, kMaxUbatch);
   check("batch", options.batch, 1, kMaxBatch);
   check("max_seq_len", options.max_seq_len, 0, int64_t{1} << 31);
+  if (options.threads > usable_threads()) {
+    spdlog::warn("{} threads on {} usable cores: fewer are faster", options.threads,
+                 usable_threads());
+  }
   return std::make_unique<ThreadPool>(options.threads);
 }
 
@@ -133,7 +138,7 @@ std::unique_ptr<Generator::Active> Generator::start(std::span<const int32_t> inp
   setup.drafter = drafter_;
   active->decoder = std::make_unique<Decoder>(setup);
   if (streamer && !streamer->skip_prompt()) {
-    streamer->on_prompt(active->prompt, loaded_.tokenizer.decode(active->prompt));
+    streamer->on_prompt(active->prompt, loaded_.decode(active->prompt));
   }
   return active;
 }

@@ -14,7 +14,9 @@ void TextStreamer::on_text(std::string_view text) {
 }
 
 struct Session::Impl {
-  explicit Impl(BlockPool& pool) : conversation(pool) {}
+  Impl(std::shared_ptr<void> model, BlockPool& pool)
+      : owner(std::move(model)), conversation(pool) {}
+  std::shared_ptr<void> owner;  // keeps the pool alive
   Conversation conversation;
 };
 
@@ -33,13 +35,13 @@ struct LanguageModel::Impl {
   Generator generator;
 };
 
-LanguageModel::LanguageModel(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LanguageModel::LanguageModel(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LanguageModel::~LanguageModel() = default;
 LanguageModel::LanguageModel(LanguageModel&&) noexcept = default;
 LanguageModel& LanguageModel::operator=(LanguageModel&&) noexcept = default;
 
 LanguageModel LanguageModel::load(const LoadOptions& options) {
-  return LanguageModel(std::make_unique<Impl>(options));
+  return LanguageModel(std::make_shared<Impl>(options));
 }
 
 std::vector<int32_t> LanguageModel::encode(std::string_view text) const {
@@ -48,7 +50,7 @@ std::vector<int32_t> LanguageModel::encode(std::string_view text) const {
 
 std::string LanguageModel::decode(std::span<const int32_t> token_ids,
                                   bool skip_special_tokens) const {
-  return impl_->generator.loaded().tokenizer.decode(token_ids, skip_special_tokens);
+  return impl_->generator.loaded().decode(token_ids, skip_special_tokens);
 }
 
 bool LanguageModel::has_chat_template() const {
@@ -64,6 +66,9 @@ std::string LanguageModel::apply_chat_template(std::string_view json) const {
 GenerateResult LanguageModel::generate(std::span<const int32_t> input_ids,
                                        const GenerateOptions& options, Streamer* streamer,
                                        Session* session, std::stop_token stop) {
+  if (session && session->impl_->owner != impl_) {
+    fail_usage("generate: the session belongs to another model");
+  }
   Conversation* conversation = session ? &session->impl_->conversation : nullptr;
   return impl_->generator.generate(input_ids, options, streamer, conversation, stop);
 }
@@ -76,7 +81,23 @@ void LanguageModel::generate_batch(std::span<const BatchRequest> requests,
 }
 
 Session LanguageModel::new_session() const {
-  return Session(std::make_unique<Session::Impl>(impl_->generator.block_pool()));
+  return Session(std::make_unique<Session::Impl>(impl_, impl_->generator.block_pool()));
+}
+
+ModelInfo LanguageModel::info() const {
+  Generator& generator = impl_->generator;
+  const LoadedModel& loaded = generator.loaded();
+  ModelInfo info;
+  info.path = loaded.checkpoint.path;
+  info.diffusion_source = loaded.diffusion_source;
+  info.isa = isa_name(generator.forward().context().isa);
+  info.threads = generator.thread_pool().size();
+  info.key_type = generator.forward().layout().key_type;
+  info.value_type = generator.forward().layout().value_type;
+  info.block_size = loaded.model.has_diffusion() ? loaded.model.config.block_size : 0;
+  info.weight_bytes = loaded.model.weight_bytes();
+  info.diffusion_bytes = loaded.model.diffusion_bytes();
+  return info;
 }
 
 bool LanguageModel::has_diffusion_view() const {

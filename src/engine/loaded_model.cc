@@ -20,6 +20,16 @@ void check_base(const Adapter& adapter, const Checkpoint& checkpoint) {
 
 }  // namespace
 
+std::string LoadedModel::decode(std::span<const int32_t> ids, bool skip_special) const {
+  std::vector<int32_t> known;
+  known.reserve(ids.size());
+  for (int32_t id : ids) {
+    const bool padding = id >= 0 && id < model.config.vocab_size && !tokenizer.has_token(id);
+    if (!padding) known.push_back(id);
+  }
+  return tokenizer.decode(known, skip_special);
+}
+
 LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   using Diffusion = LoadRequest::Diffusion;
   const ResolvedModel resolved = resolve_model(options.model);

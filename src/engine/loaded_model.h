@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "formats/adapter.h"
@@ -22,6 +23,10 @@ struct LoadedModel {
   Model model;
   /// "checkpoint", "copy", the adapter's path, or "" without a diffusion view.
   std::string diffusion_source;
+
+  /// As Tokenizer::decode, but ids of the model's vocabulary without a token (padding rows, which a
+  /// model can yield) give no text.
+  std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 };
 
 /// Resolves the model's name, opens its files and packs the weights. A pulled name brings its

@@ -103,7 +103,9 @@ bool names_orthrus(const Fields& fields) {
 
 void read_architecture(const Fields& fields, ModelConfig& config) {
   const std::string type = fields.text("model_type").value_or("");
-  config.is_orthrus = type == "orthrus" || names_orthrus(fields);
+  // Some exports keep the base's architecture name: the two keys say the same.
+  config.is_orthrus = type == "orthrus" || names_orthrus(fields) ||
+                      (fields.find("block_size") && fields.find("mask_token_id"));
   if (type == "qwen3" || type == "orthrus") {
     config.architecture = Architecture::kQwen3;
     config.qk_norm = true;

@@ -1,16 +1,20 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cfenv>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "base/fp_state.h"
 
 namespace orthrus {
@@ -144,6 +148,24 @@ TEST(FpState, EveryThreadOfACallHasTheDefaultAndTheCallerKeepsItsOwn) {
   EXPECT_THROW(pool.run([](int) { throw std::runtime_error("x"); }), std::runtime_error);
   EXPECT_FALSE(default_arithmetic());
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// More threads than the system gives are an Error, and those that did start are joined.
+TEST(ThreadPool, ThreadsThatCannotStartAreAnError) {
+  const auto attempt = [] {
+    rlimit limit{size_t{1} << 30, size_t{1} << 30};  // room for about a hundred stacks of 8 MiB
+    setrlimit(RLIMIT_AS, &limit);
+    try {
+      ThreadPool pool(1000);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+      std::exit(error.kind() == ErrorKind::kInternal ? 7 : 8);
+    }
+    std::exit(9);
+  };
+  EXPECT_EXIT(attempt(), testing::ExitedWithCode(7), "cannot start 1000 threads");
+}
+#endif
 
 }  // namespace
 }  // namespace orthrus

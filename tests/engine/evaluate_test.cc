@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <numeric>
 
 #include "base/error.h"
@@ -95,9 +96,7 @@ TEST(ReadPrompts, WrongLinesAreErrorsThatNameTheLine) {
     const std::string text = message(line);
     EXPECT_NE(text, "no error") << line;
     EXPECT_EQ(text.find('\n'), std::string::npos) << line;
-    if (std::string(line) != R"({"messages": 7})") {
-      EXPECT_TRUE(text.starts_with("prompts.jsonl:2")) << text;
-    }
+    EXPECT_TRUE(text.starts_with("prompts.jsonl:2")) << text;
   }
   EXPECT_THROW(read_prompts(model, "\n \n", "prompts.jsonl", 0, false), Error);
 }
@@ -168,26 +167,58 @@ TEST(ReadPrompts, QuestionsBecomeTheGoldenPromptsOfTheDemoModel) {
   EXPECT_GE(equal, 22);
 }
 
-/// 16 GSM8K questions, 160 tokens, block 8: tokens per cycle.
-double demo_tokens_per_cycle(WeightFormat format) {
+/// 16 GSM8K questions, 160 tokens, block 8: tokens per cycle. `done` sees each golden line and what
+/// came of it.
+double demo_tokens_per_cycle(
+    WeightFormat format,
+    const std::function<void(const nlohmann::json&, const GenerateResult&)>& done = {}) {
   Generator generator(demo_options(format));
+  auto goldens = read_jsonl("smollm2/dual.jsonl");
+  goldens.resize(16);
   std::vector<std::vector<int32_t>> prompts;
-  for (const nlohmann::json& golden : read_jsonl("smollm2/dual.jsonl")) {
-    if (prompts.size() < 16) prompts.push_back(golden.at("prompt_ids"));
-  }
+  for (const nlohmann::json& golden : goldens) prompts.push_back(golden.at("prompt_ids"));
   EvaluateOptions options;
   options.block = 8;
   options.max_new_tokens = 160;
+  if (done) {
+    options.done = [&](size_t i, const GenerateResult& result) { done(goldens[i], result); };
+  }
   return evaluate(generator, prompts, options, {}).weighted.tokens_per_cycle;
 }
 
-// The golden run used the adapter in bf16; what is shipped is its int8 form.
+// The golden run used the adapter in bf16; what is shipped is its int8 form. The answers are the AR
+// view's, so they are equal but for near ties (NUMERICS 12); a draft between two close tokens may
+// fall the other way, which moves the borders of the cycles behind it.
 TEST(Evaluate, AcceptanceGuardOnTheDemoModel) {
-  const double f32 = demo_tokens_per_cycle(WeightFormat::kF32);
+  int equal = 0;
+  int64_t cycles = 0, golden_cycles = 0;
+  size_t same_start = 0, starts = 0;
+  const double f32 = demo_tokens_per_cycle(
+      WeightFormat::kF32, [&](const nlohmann::json& golden, const GenerateResult& result) {
+        if (result.token_ids != golden.at("greedy_ids").get<std::vector<int32_t>>()) return;
+        ++equal;
+        const std::vector<int64_t> accepted = golden.at("accepted_per_cycle");
+        cycles += result.cycles;
+        golden_cycles += static_cast<int64_t>(accepted.size());
+        const size_t first = std::min<size_t>(5, accepted.size());
+        ++starts;
+        same_start += std::equal(accepted.begin(), accepted.begin() + static_cast<long>(first),
+                                 result.accepted_per_cycle.begin());
+      });
   const double runtime = demo_tokens_per_cycle(WeightFormat::kAuto);
   std::printf("tokens per cycle on 16 GSM8K questions: %.3f in f32, %.3f as the demo runs\n", f32,
               runtime);
-  EXPECT_NEAR(f32, 3.25, 0.05 * 3.25);
+  std::printf(
+      "%d of 16 answers equal; in these %lld cycles, golden %lld; %zu of %zu start with the "
+      "same five cycles\n",
+      equal, static_cast<long long>(cycles), static_cast<long long>(golden_cycles), same_start,
+      starts);
+  EXPECT_GE(equal, 14);
+  EXPECT_NEAR(static_cast<double>(cycles), static_cast<double>(golden_cycles),
+              0.03 * static_cast<double>(golden_cycles));
+  EXPECT_GE(same_start + 4, starts);
+  EXPECT_GE(f32, 3.15);
+  EXPECT_LE(f32, 3.35);
   EXPECT_NEAR(runtime, 3.25, 0.05 * 3.25);
 }
 

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "text/pretokenizer.h"
 #include "tokenizer_test_support.h"
 
 namespace orthrus {
@@ -55,6 +56,24 @@ TEST(TokenizerSpeed, Qwen3NeedsLessThanASecondAMegabyte) { check_speed(qwen3());
 
 TEST(TokenizerSpeed, TinyNeedsLessThanASecondAMegabyte) {
   check_speed(Tokenizer::load(ORTHRUS_TEST_DATA "/tiny/checkpoint"));
+}
+
+TEST(TokenizerSpeed, SmolLM2FromItsGgufNeedsLessThanASecondAMegabyte) { check_speed(smollm2()); }
+
+/// A vocabulary of Llama 3's size (Qwen3's) in Llama 3's ways: its pattern, no normaliser, words
+/// that are tokens taken whole.
+Tokenizer llama3_style() {
+  nlohmann::json file = nlohmann::json::parse(qwen3_json());
+  file["normalizer"] = nullptr;
+  file["model"]["ignore_merges"] = true;
+  file["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = kLlama3Pattern;
+  return Tokenizer::from_json(file.dump());
+}
+
+TEST(TokenizerSpeed, Llama3StyleNeedsLessThanASecondAMegabyte) {
+  const Tokenizer tokenizer = llama3_style();
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode("it's 1234")), "it's 1234");
+  check_speed(tokenizer);
 }
 
 TEST(TokenizerSpeed, NearlyLinear) {
