@@ -1,7 +1,11 @@
 #include "cli/arguments.h"
 
 #include <array>
+#include <cctype>
 #include <string_view>
+
+#include "base/error.h"
+#include "formats/printable.h"
 
 namespace orthrus {
 namespace {
@@ -30,6 +34,17 @@ std::string long_name(const std::string& argument) {
   return argument;
 }
 
+/// CLI11 would read -ngl as -n gl and -hf as --help: words behind one dash are flags of llama.cpp
+/// that this program does not have.
+void refuse_unknown_word(const std::string& argument) {
+  const auto letter = [&](size_t i) {
+    return i < argument.size() && std::isalpha(static_cast<unsigned char>(argument[i]));
+  };
+  if (argument.starts_with("-") && letter(1) && letter(2)) {
+    fail_usage("unknown flag {}", printable(argument));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> canonical_arguments(std::vector<std::string> arguments) {
@@ -48,7 +63,9 @@ std::vector<std::string> canonical_arguments(std::vector<std::string> arguments)
       joined = true;
       break;
     }
-    if (!joined) out.push_back(std::move(argument));
+    if (joined) continue;
+    refuse_unknown_word(argument);
+    out.push_back(std::move(argument));
   }
   return out;
 }

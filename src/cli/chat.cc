@@ -47,6 +47,7 @@ class Chat {
       streamer.end_line();
       if (interrupt.interrupted()) print_stderr("(stopped)\n");
       add_message(request_, "assistant", last_->text);
+      last_sampling_ = options_.sampling;
       // Every answer draws noise of its own; the whole chat follows from the first seed.
       ++options_.sampling.seed;
       return true;
@@ -58,7 +59,7 @@ class Chat {
     }
   }
 
-  std::string stats() const { return last_ ? stats_line(*last_) : "no answer yet"; }
+  std::string stats() const { return last_ ? stats_line(*last_, last_sampling_) : "no answer yet"; }
 
  private:
   LanguageModel& model_;
@@ -67,6 +68,7 @@ class Chat {
   nlohmann::ordered_json request_;
   Session session_;
   std::optional<GenerateResult> last_;
+  SamplingOptions last_sampling_;
 };
 
 class ChatCommand : public Command {

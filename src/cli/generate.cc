@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <charconv>
+#include <filesystem>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -10,6 +10,7 @@
 #include "cli/result_writer.h"
 #include "cli/terminal.h"
 #include "engine/prompt_lines.h"
+#include "formats/printable.h"
 
 namespace orthrus {
 namespace {
@@ -37,6 +38,10 @@ class GenerateCommand : public Command {
 
   int run() override {
     require_model(model_flags_.model);
+    std::error_code none;
+    if (std::filesystem::equivalent(input_, output_, none)) {
+      fail_usage("--output: {} is the input, which would be lost", printable(output_));
+    }
     const std::vector<PromptLine> lines = parse_prompt_lines(read_all(input_), input_);
     LanguageModel model = load_language_model(model_flags_, batch_);
     const GenerateOptions options = generate_options(generation_, model_flags_, model);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -29,7 +30,8 @@ std::optional<std::pair<int32_t, double>> parse_logit_bias(const std::string& te
   if (good) {
     const char* number = end;
     double bias = std::strtod(number, &end);
-    good = end != number && *end == '\0' && !std::isnan(bias) && bias != INFINITY;
+    good = end != number && *end == '\0' &&
+           (bias == -INFINITY || std::abs(bias) <= std::numeric_limits<float>::max());
     if (good) return std::pair(static_cast<int32_t>(token), bias);
   }
   return std::nullopt;

@@ -158,6 +158,7 @@ void occupy_standard_streams() {
 int run_program(int argc, const char* const* argv) {
   // A reader that has gone away ends the program quietly, also where the parent ignores SIGPIPE.
   std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit is then an error of the write
   occupy_standard_streams();
   init_logging();
   try {

@@ -84,7 +84,7 @@ double decode_rate(const GenerateResult& result) {
   return static_cast<double>(result.token_ids.size() - 1) / result.decode_seconds;
 }
 
-std::string stats_line(const GenerateResult& result) {
+std::string stats_line(const GenerateResult& result, const SamplingOptions& sampling) {
   std::string line = fmt::format(
       "{} tokens, {:.1f} tokens/s, {:.2f} tokens per cycle, TPF {:.2f}; prompt {} tokens ({} "
       "cached) "
@@ -95,6 +95,7 @@ std::string stats_line(const GenerateResult& result) {
   if (result.kl_mean) line += fmt::format("; mean KL {:.4f}", *result.kl_mean);
   if (result.conflict_rate)
     line += fmt::format("; conflicts {:.2f} %", 100 * *result.conflict_rate);
+  if (sampling.temperature > 0) line += fmt::format("; seed {}", sampling.seed);
   return line;
 }
 

@@ -12,7 +12,7 @@ nlohmann::ordered_json result_json(const GenerateResult& result, const GenerateO
                                    const ModelFlags& model_flags, const LanguageModel& model);
 
 /// "42 tokens, 31.5 tokens/s, 3.21 tokens per cycle, ...": one line for people.
-std::string stats_line(const GenerateResult& result);
+std::string stats_line(const GenerateResult& result, const SamplingOptions& sampling);
 
 /// Tokens a second of the decode, the first token (of the prefill) not counted.
 double decode_rate(const GenerateResult& result);

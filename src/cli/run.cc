@@ -50,7 +50,7 @@ class RunCommand : public Command {
       streamer.end_line();
     }
     if (verbose_ || (!json_ && stdout_is_terminal() && stderr_is_terminal())) {
-      print_stderr(stats_line(result) + "\n");
+      print_stderr(stats_line(result, options.sampling) + "\n");
     }
     return interrupt.interrupted() ? 130 : 0;
   }

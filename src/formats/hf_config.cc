@@ -224,7 +224,7 @@ void read_generation(const Fields& fields, ModelConfig& config) {
   ModelConfig::SamplingDefaults& sampling = config.sampling;
   sampling.do_sample = fields.boolean("do_sample").value_or(false);
   sampling.temperature = fields.number("temperature", 0, 1000);
-  sampling.top_p = fields.number("top_p", 0, 1);
+  sampling.top_p = fields.number("top_p", 1e-6, 1);
   sampling.min_p = fields.number("min_p", 0, 1);
   sampling.repetition_penalty = fields.number("repetition_penalty", 1e-3, 1000);
   sampling.top_k = fields.integer("top_k");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+
 namespace orthrus {
 namespace {
 
@@ -26,6 +28,22 @@ TEST(CanonicalArguments, LeavesOtherThingsAlone) {
 TEST(CanonicalArguments, TouchesNothingBehindTwoDashes) {
   EXPECT_EQ(canonical_arguments({"-ub", "1", "--", "-ub", "-p", "-x"}),
             (Words{"--ubatch-size", "1", "--", "-ub", "-p", "-x"}));
+}
+
+// CLI11 would read these as clusters of short flags: -hf as --help with exit code 0.
+TEST(Arguments, WordsBehindOneDashThatAreNoFlagsAreRefused) {
+  for (const char* word : {"-ngl", "-hf", "-cnv", "-fa"}) {
+    try {
+      canonical_arguments({"-m", "model", word, "99"});
+      ADD_FAILURE() << word;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_EQ(std::string(error.what()), std::string("unknown flag ") + word);
+    }
+  }
+  const std::vector<std::string> fine = {"-n5", "-5",           "-",    "-v", "-p",
+                                         "x",   "--logit-bias", "5-inf"};
+  EXPECT_EQ(canonical_arguments(fine), fine);
 }
 
 }  // namespace
