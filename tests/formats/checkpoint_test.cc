@@ -89,7 +89,7 @@ TEST(Checkpoint, PathsThatAreNoModel) {
   EXPECT_INPUT_ERROR(open_checkpoint(dir.path() + "/none"), "no such file or directory");
   EXPECT_INPUT_ERROR(open_checkpoint(dir.path()), "a directory without config.json");
   const std::string text = dir.write("notes.txt", "x");
-  EXPECT_INPUT_ERROR(open_checkpoint(text), "neither a directory nor a .gguf file");
+  EXPECT_INPUT_ERROR(open_checkpoint(text), "neither a directory nor a GGUF file");
   EXPECT_INPUT_ERROR(open_checkpoint(dir.write("adapter.safetensors", "x")), "base model");
   EXPECT_INPUT_ERROR(open_checkpoint(dir.path()), "holds an adapter, not a model");
   EXPECT_INPUT_ERROR(open_checkpoint(dir.write("m.gguf", "x")), "not a GGUF file");

@@ -84,8 +84,9 @@ TEST(HfConfig, Qwen3) {
 TEST(HfConfig, OrthrusByModelTypeOrArchitecture) {
   json config = qwen3();
   config["block_size"] = 32;
-  config["mask_token_id"] = 151669;
   EXPECT_FALSE(parse(config).is_orthrus);
+  config["mask_token_id"] = 151669;
+  EXPECT_TRUE(parse(config).is_orthrus);  // exports that keep the base's names
   config["architectures"] = {"OrthrusLM"};
   for (const char* type : {"qwen3", "orthrus"}) {
     config["model_type"] = type;
