@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace orthrus {
 namespace {
@@ -91,7 +92,14 @@ ResolvedModel resolve_model(const std::string& name_or_path) {
       fail("the model {} is not on this machine yet: run `orthrus pull {}`", name_or_path,
            name_or_path);
     }
-    return {path, adapter_of(known->name)};
+    std::string adapter = adapter_of(known->name);
+    if (adapter.empty()) {
+      spdlog::warn(
+          "the adapter of {} was not found, so it runs as plain AR: ORTHRUS_MODELS_DIR names the "
+          "folder that holds {}/",
+          known->name, known->name);
+    }
+    return {path, adapter};
   }
   if (!fs::exists(name_or_path, error)) {
     fail("{}: no such file or directory, nor a known model (these are: {})", name_or_path,
