@@ -6,11 +6,6 @@
 #include "base/error.h"
 
 namespace orthrus {
-namespace {
-
-int64_t blocks_for(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
-
-}  // namespace
 
 BlockTable::~BlockTable() {
   length_ = 0;

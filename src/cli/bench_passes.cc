@@ -79,7 +79,7 @@ BenchSequence::BenchSequence(const Model& model, ComputeContext context, KvType 
     : model_(model),
       context_(context),
       pool_(kv_layout(model.config, kv_type, kv_type),
-            (capacity + kKvBlockTokens - 1) / kKvBlockTokens),
+            blocks_for(capacity)),
       table_(pool_),
       forward_(model, pool_.layout(), context, max_rows),
       query_(noise(static_cast<size_t>(q_size(model.config)))),

@@ -45,8 +45,6 @@ KvLayout layout_for(const LoadOptions& options, const ModelConfig& config) {
                    options.value_type.value_or(fallback));
 }
 
-int64_t blocks_for(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
-
 /// Rows that one pass may carry: a prefill chunk, or a full draft block of every sequence.
 int64_t rows_for(int64_t ubatch, int64_t batch, const ModelConfig& config) {
   return std::max(ubatch, batch * std::max<int64_t>(1, config.block_size));

@@ -19,7 +19,7 @@ constexpr int64_t kPassRows = 128;
 class ChunkRunner {
  public:
   ChunkRunner(const Model& model, ComputeContext context, KvType type, int64_t chunk)
-      : pool_(kv_layout(model.config, type, type), (chunk + kKvBlockTokens - 1) / kKvBlockTokens),
+      : pool_(kv_layout(model.config, type, type), blocks_for(chunk)),
         table_(pool_),
         forward_(model, pool_.layout(), context, std::min(chunk, kPassRows)) {
     table_.reserve(chunk);

@@ -171,7 +171,7 @@ void Forward::Impl::place_span(const Span& span) {
     AttentionRow row{q.row(first_row + i), mixed.row(first_row + i), blocks, position + 1, {}, 0};
     if (diffusion) {
       row.length = span.first_position;
-      row.own_blocks = {own, static_cast<size_t>((count + kKvBlockTokens - 1) / kKvBlockTokens)};
+      row.own_blocks = {own, static_cast<size_t>(blocks_for(count))};
       row.own_length = count;
     }
     attention_rows.push_back(row);
