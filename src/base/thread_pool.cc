@@ -60,6 +60,7 @@ int usable_threads() {
 
 ThreadPool::ThreadPool(int threads)
     : size_(threads > 0 ? threads : usable_threads()),
+      claims_(std::make_unique<Claim[]>(static_cast<size_t>(size_))),
       patience_(size_ > usable_threads() ? kLeastSpins : kMostSpins) {
   try {
     for (int i = 1; i < size_; ++i) threads_.emplace_back([this, i] { worker(i); });
@@ -91,24 +92,36 @@ void ThreadPool::stop() {
   for (auto& thread : threads_) thread.join();
 }
 
-void ThreadPool::call(int thread) {
+void ThreadPool::call(int part) {
   FpStateGuard guard;
   try {
-    fn_(argument_, thread);
+    fn_(argument_, part);
   } catch (...) {
     if (!failed_.exchange(true)) error_ = std::current_exception();
   }
 }
 
+bool ThreadPool::claim(int part, uint32_t generation) {
+  uint32_t before = generation - 1;
+  return claims_[static_cast<size_t>(part)].generation.compare_exchange_strong(
+      before, generation, std::memory_order_acq_rel);
+}
+
 void ThreadPool::run_raw(RawFn fn, void* argument) {
   fn_ = fn;
   argument_ = argument;
+  uint32_t generation = 0;
   if (size_ > 1) {
     pending_.store(size_ - 1, std::memory_order_relaxed);
-    generation_.fetch_add(1);
+    generation = generation_.fetch_add(1) + 1;
     generation_.notify_all();
   }
   call(0);
+  for (int part = 1; part < size_; ++part) {
+    if (!claim(part, generation)) continue;
+    call(part);
+    pending_.fetch_sub(1, std::memory_order_acq_rel);
+  }
   for (int left; (left = pending_.load(std::memory_order_acquire)) != 0;) {
     patience_.wait_while_equal(pending_, left);
   }
@@ -118,12 +131,14 @@ void ThreadPool::run_raw(RawFn fn, void* argument) {
   }
 }
 
-void ThreadPool::worker(int thread) {
+void ThreadPool::worker(int part) {
   Patience patience(patience_.most);
-  for (uint32_t seen = 0;; ++seen) {
+  for (uint32_t seen = 0;;) {
     patience.wait_while_equal(generation_, seen);
+    seen = generation_.load(std::memory_order_acquire);
     if (stopping_.load()) return;
-    call(thread);
+    if (!claim(part, seen)) continue;  // the caller was faster
+    call(part);
     if (pending_.fetch_sub(1) == 1) pending_.notify_one();
   }
 }

@@ -16,7 +16,7 @@
 namespace orthrus {
 namespace {
 
-constexpr double kProbeSeconds = 5;  // the cases are judged by what the probe finds
+constexpr double kProbeSeconds = 2;  // the cases are judged by what the probe finds
 
 class BenchCommand : public Command {
  public:
@@ -44,6 +44,7 @@ class BenchCommand : public Command {
     app.add_option("--compare", compare_, "ar,dual: speed of both views, in interleaved pairs")
         ->check(CLI::IsMember({"ar,dual", "dual,ar"}));
     app.add_option("--prompts", prompts_, "JSONL of questions for --compare, - for stdin");
+    add_draft_max_flag(app, draft_max_);
     app.add_option("--limit", limit_, "most prompts of that file, 0: all")
         ->check(number_in(0, INT32_MAX))
         ->capture_default_str();
@@ -57,6 +58,7 @@ class BenchCommand : public Command {
     if (limit_ > 0 && prompts_.empty()) fail_usage("bench: --limit belongs to --prompts");
     if (compare_.empty()) {
       if (!prompts_.empty()) fail_usage("bench: --prompts belongs to --compare");
+      if (draft_max_ != "auto") fail_usage("bench: --draft-max belongs to --compare");
       return measure();
     }
     if (!cases_.empty()) fail_usage("bench: --cases has no use with --compare");
@@ -80,13 +82,9 @@ class BenchCommand : public Command {
     report.model = model.config.name;
     report.weights = weights_name(model);
     report.reps = reps_;
-    {
-      StatusLine status("measuring what the machine can do");
-      report.machine = measure_machine(context, kProbeSeconds);
-    }
     ProgressLine progress("measuring");
-    report.results =
-        run_bench(cases, reps_, report.machine, [&](double share) { progress.update(share); });
+    const auto probe = [&] { return measure_machine(context, kProbeSeconds); };
+    report.run = run_bench(cases, reps_, probe, [&](double share) { progress.update(share); });
     print(json_ ? dump_json(bench_json(report), 2) + "\n" : bench_table(report));
     for (const std::string& warning : bench_warnings(report)) spdlog::warn("{}", warning);
     return 0;
@@ -109,7 +107,7 @@ class BenchCommand : public Command {
     InterruptGuard interrupt;
     ProgressLine progress("comparing");
     const auto results = run_compare(
-        generator, compare_cases(loaded, std::move(questions)), reps_,
+        generator, compare_cases(loaded, std::move(questions), parse_draft_max(draft_max_)), reps_,
         [&](double share) { progress.update(share); }, interrupt.token());
     print(json_ ? dump_json(compare_json(results), 2) + "\n" : compare_table(results));
     if (interrupt.interrupted()) return 130;
@@ -148,6 +146,7 @@ class BenchCommand : public Command {
   std::vector<std::string> cases_;
   std::string compare_;
   std::string prompts_;
+  std::string draft_max_ = "auto";
   int64_t limit_ = 0;
   bool json_ = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
 #include "cli/terminal.h"
 
 namespace orthrus {
@@ -122,12 +123,6 @@ class CaseList {
   std::vector<BenchCase> cases_;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 double limit_seconds(const std::vector<PassWork>& passes, const MachineLimits& machine) {
   double seconds = 0;
   for (const PassWork& pass : passes) {
@@ -138,8 +133,31 @@ double limit_seconds(const std::vector<PassWork>& passes, const MachineLimits& m
   return seconds;
 }
 
+/// The better of both in every rate: what the machine could do between the two.
+MachineLimits better(MachineLimits a, const MachineLimits& b) {
+  a.read_gbps = std::max(a.read_gbps, b.read_gbps);
+  a.fma_gflops = std::max(a.fma_gflops, b.fma_gflops);
+  a.int8_gops = std::max(a.int8_gops, b.int8_gops);
+  return a;
+}
+
+/// Median of every rate.
+MachineLimits typical(const std::vector<MachineLimits>& probes) {
+  const auto median_of = [&](double MachineLimits::*rate) {
+    std::vector<double> values;
+    for (const MachineLimits& probe : probes) values.push_back(probe.*rate);
+    return median(std::move(values));
+  };
+  MachineLimits limits = probes.front();
+  limits.read_gbps = median_of(&MachineLimits::read_gbps);
+  limits.fma_gflops = median_of(&MachineLimits::fma_gflops);
+  limits.int8_gops = median_of(&MachineLimits::int8_gops);
+  return limits;
+}
+
+/// times: of every repetition, each of which began and ended with one of the probes.
 BenchResult summarize(const BenchCase& c, const std::vector<double>& times,
-                      const MachineLimits& machine) {
+                      const std::vector<MachineLimits>& probes) {
   BenchResult result;
   result.bench_case = &c;
   result.seconds = median(times);
@@ -153,7 +171,11 @@ BenchResult summarize(const BenchCase& c, const std::vector<double>& times,
   }
   result.gbps = 1e-9 * total.bytes / result.seconds;
   result.gflops = 1e-9 * total.ops() / result.seconds;
-  result.ratio_to_limit = result.seconds / limit_seconds(c.passes, machine);
+  std::vector<double> ratios;
+  for (size_t rep = 0; rep < times.size(); ++rep) {
+    ratios.push_back(times[rep] / limit_seconds(c.passes, better(probes[rep], probes[rep + 1])));
+  }
+  result.ratio_to_limit = median(std::move(ratios));
   return result;
 }
 
@@ -189,9 +211,9 @@ std::vector<BenchCase> bench_cases(const Model& model, MatmulPass& matmul, Bench
   return CaseList(model, matmul, sequence, names).make();
 }
 
-std::vector<BenchResult> run_bench(const std::vector<BenchCase>& cases, int reps,
-                                   const MachineLimits& machine,
-                                   const std::function<void(double)>& progress) {
+BenchRun run_bench(const std::vector<BenchCase>& cases, int reps,
+                   const std::function<MachineLimits()>& probe,
+                   const std::function<void(double)>& progress) {
   std::vector<int> runs;
   for (const BenchCase& c : cases) {
     c.run();  // warm-up: pages, caches, scratch
@@ -199,6 +221,7 @@ std::vector<BenchResult> run_bench(const std::vector<BenchCase>& cases, int reps
     runs.push_back(
         static_cast<int>(std::clamp(std::ceil(kLeastSeconds / seconds), 1.0, kMostRuns)));
   }
+  std::vector<MachineLimits> probes{probe()};
   std::vector<std::vector<double>> times(cases.size());
   for (int rep = 0; rep < reps; ++rep) {
     for (size_t i = 0; i < cases.size(); ++i) {
@@ -206,17 +229,18 @@ std::vector<BenchResult> run_bench(const std::vector<BenchCase>& cases, int reps
       for (int run = 0; run < runs[i]; ++run) sum += cases[i].run();
       times[i].push_back(sum / runs[i]);
     }
+    probes.push_back(probe());
     progress(static_cast<double>(rep + 1) / reps);
   }
-  std::vector<BenchResult> results;
+  BenchRun run{typical(probes), {}};
   for (size_t i = 0; i < cases.size(); ++i) {
-    results.push_back(summarize(cases[i], times[i], machine));
+    run.results.push_back(summarize(cases[i], times[i], probes));
   }
-  for (BenchResult& result : results) {
-    const BenchResult* base = one_row_of(*result.bench_case, results);
+  for (BenchResult& result : run.results) {
+    const BenchResult* base = one_row_of(*result.bench_case, run.results);
     if (base) result.ratio_to_one_row = result.seconds / base->seconds;
   }
-  return results;
+  return run;
 }
 
 }  // namespace orthrus

@@ -29,7 +29,14 @@ struct BenchResult {
   /// context (at the shortest one for prefill). For `dual` that is the break-even in tokens a
   /// cycle.
   std::optional<double> ratio_to_one_row;
-  std::optional<double> ratio_to_limit;  ///< time over max(bytes / bandwidth, operations / peak)
+  /// Time over max(bytes / bandwidth, operations / peak): the median over the repetitions, each
+  /// against the better of the probes before and after it.
+  std::optional<double> ratio_to_limit;
+};
+
+struct BenchRun {
+  MachineLimits machine;  ///< median over the probes of the run
+  std::vector<BenchResult> results;
 };
 
 /// Names of all cases, for --cases.
@@ -46,9 +53,10 @@ inline constexpr int64_t kBenchMaxRows = 512;
 inline constexpr int64_t kBenchMatmulRows = 32;
 
 /// Times all cases round robin, `reps` times, after a warm-up: what disturbs the machine for a
-/// while meets them all. progress: share done.
-std::vector<BenchResult> run_bench(const std::vector<BenchCase>& cases, int reps,
-                                   const MachineLimits& machine,
-                                   const std::function<void(double)>& progress);
+/// while meets them all. `probe` measures the machine before, between and after the repetitions,
+/// because what a shared machine can do changes within minutes. progress: share done.
+BenchRun run_bench(const std::vector<BenchCase>& cases, int reps,
+                   const std::function<MachineLimits()>& probe,
+                   const std::function<void(double)>& progress);
 
 }  // namespace orthrus

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/median.h"
 #include "engine/evaluate_prompts.h"
 
 namespace orthrus {
@@ -65,11 +66,10 @@ class Pairs {
     CompareResult r = result_;
     r.pairs = static_cast<int64_t>(ratios_.size());
     if (ratios_.empty()) return r;
-    std::sort(ratios_.begin(), ratios_.end());
-    const size_t half = ratios_.size() / 2;
-    r.ratio = ratios_.size() % 2 ? ratios_[half] : (ratios_[half - 1] + ratios_[half]) / 2;
-    r.ratio_least = ratios_.front();
-    r.ratio_most = ratios_.back();
+    r.ratio = median(ratios_);
+    const auto [least, most] = std::minmax_element(ratios_.begin(), ratios_.end());
+    r.ratio_least = *least;
+    r.ratio_most = *most;
     if (cycles_ > 0) {
       r.tokens_per_cycle = static_cast<double>(accepted_ + cycles_) / static_cast<double>(cycles_);
     }
@@ -87,7 +87,8 @@ class Pairs {
 }  // namespace
 
 std::vector<CompareCase> compare_cases(const LoadedModel& model,
-                                       std::vector<std::vector<int32_t>> questions) {
+                                       std::vector<std::vector<int32_t>> questions,
+                                       int64_t draft_max) {
   if (questions.empty()) questions = encode(model, kQuestions);
   const auto talk = encode(model, kTalk);
   CompareCase brief{"short", talk, {}};
@@ -101,7 +102,9 @@ std::vector<CompareCase> compare_cases(const LoadedModel& model,
   lengthy.options.ignore_eos = true;
   CompareCase maths{"gsm8k", std::move(questions), {}};
   maths.options.max_new_tokens = 160;
-  return {brief, sampled, lengthy, maths};
+  std::vector<CompareCase> cases = {brief, sampled, lengthy, maths};
+  for (CompareCase& c : cases) c.options.draft_max = draft_max;
+  return cases;
 }
 
 std::vector<CompareResult> run_compare(Generator& generator, const std::vector<CompareCase>& cases,

@@ -31,8 +31,10 @@ struct CompareResult {
 /// The four kinds of answers at which drafting might cost more than it gives: short ones (24
 /// tokens), sampled ones (temperature 1.2), long ones (400 tokens, past the end of sequence) and
 /// grade-school maths questions. `questions`: for the last, in place of the few that are built in.
+/// `draft_max`: of all, as in GenerateOptions.
 std::vector<CompareCase> compare_cases(const LoadedModel& model,
-                                       std::vector<std::vector<int32_t>> questions);
+                                       std::vector<std::vector<int32_t>> questions,
+                                       int64_t draft_max);
 
 /// Every prompt of every case `pairs` times, which view goes first taking turns, after a warm-up.
 /// Times are prefill and decode together. progress: share done.

@@ -78,8 +78,7 @@ BenchSequence::BenchSequence(const Model& model, ComputeContext context, KvType 
                              int64_t capacity, int64_t max_rows)
     : model_(model),
       context_(context),
-      pool_(kv_layout(model.config, kv_type, kv_type),
-            blocks_for(capacity)),
+      pool_(kv_layout(model.config, kv_type, kv_type), blocks_for(capacity)),
       table_(pool_),
       forward_(model, pool_.layout(), context, max_rows),
       query_(noise(static_cast<size_t>(q_size(model.config)))),

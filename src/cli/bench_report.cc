@@ -43,7 +43,7 @@ std::string case_row(const BenchResult& result) {
 /// Two-pass cycles: the block's rows and the tokens a cycle at which it is as fast as plain AR.
 Json break_even(const BenchReport& report) {
   Json list = Json::array();
-  for (const BenchResult& result : report.results) {
+  for (const BenchResult& result : report.run.results) {
     if (result.bench_case->name != "dual" || !result.ratio_to_one_row) continue;
     list.push_back({{"block", result.bench_case->rows},
                     {"context", *result.bench_case->context},
@@ -55,9 +55,9 @@ Json break_even(const BenchReport& report) {
 }  // namespace
 
 Json bench_json(const BenchReport& report) {
-  const MachineLimits& m = report.machine;
+  const MachineLimits& m = report.run.machine;
   Json cases = Json::array();
-  for (const BenchResult& result : report.results) cases.push_back(case_json(report, result));
+  for (const BenchResult& result : report.run.results) cases.push_back(case_json(report, result));
   return {{"model", report.model},
           {"reps", report.reps},
           {"machine",
@@ -73,7 +73,7 @@ Json bench_json(const BenchReport& report) {
 }
 
 std::string bench_table(const BenchReport& report) {
-  const MachineLimits& m = report.machine;
+  const MachineLimits& m = report.run.machine;
   std::string text = fmt::format(
       "{}, {}, {} thread{}: reads {:.1f} GB/s, {:.0f} GFLOP/s f32, {:.0f} Gop/s int8\n"
       "{}, {} weights, {} repetitions\n\n",
@@ -82,7 +82,7 @@ std::string bench_table(const BenchReport& report) {
   text +=
       fmt::format("{:<10}{:>6}{:>9}{:>10}{:>10}{:>10}{:>8}{:>9}{:>11}{:>9}\n", "case", "rows",
                   "context", "min ms", "median", "max", "GB/s", "GFLOP/s", "x one row", "x limit");
-  for (const BenchResult& result : report.results) text += case_row(result);
+  for (const BenchResult& result : report.run.results) text += case_row(result);
   const Json even = break_even(report);
   if (!even.empty()) text += "\nbreak-even of a two-pass cycle, tokens a cycle:";
   for (const Json& entry : even) {
@@ -94,7 +94,7 @@ std::string bench_table(const BenchReport& report) {
 
 std::vector<std::string> bench_warnings(const BenchReport& report) {
   std::vector<std::string> lines;
-  for (const BenchResult& result : report.results) {
+  for (const BenchResult& result : report.run.results) {
     if (!result.ratio_to_limit || *result.ratio_to_limit >= kBrokenProbe) continue;
     const BenchCase& c = *result.bench_case;
     lines.push_back(fmt::format(

@@ -13,8 +13,7 @@ struct BenchReport {
   std::string model;    ///< what was measured
   std::string weights;  ///< runtime format
   int reps = 0;
-  MachineLimits machine;
-  std::vector<BenchResult> results;
+  BenchRun run;
 };
 
 /// {"model", "reps", "machine", "cases", "break_even", "warnings"}; null for what a case has not.

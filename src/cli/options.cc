@@ -51,11 +51,6 @@ CLI::Validator checked_by(std::string (*check)(const std::string&)) {
   return CLI::Validator([check](std::string& text) { return check(text); }, "");
 }
 
-int64_t parse_draft_max(const std::string& text) {
-  if (text == "auto") return -1;
-  return std::stoll(text);  // the validator has seen to it
-}
-
 std::string check_draft_max(const std::string& text) {
   bool digits = !text.empty() && text.size() <= 6;
   for (char c : text) digits = digits && c >= '0' && c <= '9';
@@ -171,6 +166,18 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->group(group);
 }
 
+CLI::Option* add_draft_max_flag(CLI::App& app, std::string& draft_max) {
+  return app
+      .add_option("--draft-max", draft_max, "most drafts a cycle: auto, or a number (0: plain AR)")
+      ->check(checked_by(check_draft_max))
+      ->capture_default_str();
+}
+
+int64_t parse_draft_max(const std::string& text) {
+  if (text == "auto") return -1;
+  return std::stoll(text);  // the validator has seen to it
+}
+
 void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
   const char* group = "Generation";
   app.add_option("-n,--predict,--n-predict,--max-new-tokens", flags.max_tokens,
@@ -183,11 +190,7 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
       ->group(group);
   app.add_flag("--ignore-eos", flags.ignore_eos, "go on after the end-of-sequence token")
       ->group(group);
-  app.add_option("--draft-max", flags.draft_max,
-                 "most drafts a cycle: auto, or a number (0: plain AR)")
-      ->check(checked_by(check_draft_max))
-      ->capture_default_str()
-      ->group(group);
+  add_draft_max_flag(app, flags.draft_max)->group(group);
   app.add_option("--consensus", flags.consensus,
                  "exact: the plain AR text; rejection: the AR distribution; kl: approximate")
       ->check(CLI::IsMember({"exact", "rejection", "kl"}))

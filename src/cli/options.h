@@ -52,8 +52,12 @@ struct PromptFlags {
 void add_model_flag(CLI::App& app, std::string& model);
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
+CLI::Option* add_draft_max_flag(CLI::App& app, std::string& draft_max);
 void add_text_flags(CLI::App& app, PromptFlags& flags);
 void add_template_flags(CLI::App& app, PromptFlags& flags);
+
+/// What GenerateOptions::draft_max is for a checked value of --draft-max.
+int64_t parse_draft_max(const std::string& text);
 
 /// For numbers from `least` to `most`; refuses NaN.
 CLI::Validator number_in(double least, double most);

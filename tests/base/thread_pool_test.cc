@@ -1,7 +1,10 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cfenv>
@@ -20,7 +23,7 @@
 namespace orthrus {
 namespace {
 
-TEST(ThreadPool, EveryThreadRunsOnceInEveryCall) {
+TEST(ThreadPool, EveryPartRunsOnceInEveryCall) {
   for (int threads = 1; threads <= 8; ++threads) {
     ThreadPool pool(threads);
     ASSERT_EQ(pool.size(), threads);
@@ -30,12 +33,54 @@ TEST(ThreadPool, EveryThreadRunsOnceInEveryCall) {
   }
 }
 
-TEST(ThreadPool, TheCallerIsThreadZeroAndTheOthersDiffer) {
+// Parts that take long enough for every thread to begin its own.
+TEST(ThreadPool, ThreadsShareTheParts) {
   ThreadPool pool(4);
   std::vector<std::thread::id> ids(4);
-  pool.run([&](int t) { ids[static_cast<size_t>(t)] = std::this_thread::get_id(); });
+  pool.run([&](int part) {
+    ids[static_cast<size_t>(part)] = std::this_thread::get_id();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
   EXPECT_EQ(ids[0], std::this_thread::get_id());
   EXPECT_EQ(std::set<std::thread::id>(ids.begin(), ids.end()).size(), 4u);
+}
+
+std::atomic<bool> held{false};
+std::atomic<bool> release_held{false};
+
+// A worker that the scheduler does not let run: here one that a signal handler holds.
+TEST(ThreadPool, TheCallerDoesThePartOfAThreadThatDoesNotRun) {
+  struct sigaction action = {}, before = {};
+  action.sa_handler = [](int) {
+    held = true;
+    while (!release_held) usleep(1000);
+  };
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  ThreadPool pool(2);
+  std::atomic<pthread_t> worker{};
+  pool.run([&](int part) {
+    if (part == 1) worker = pthread_self();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  });
+  ASSERT_NE(worker.load(), pthread_self());
+  ASSERT_EQ(pthread_kill(worker, SIGUSR1), 0);
+  while (!held) usleep(1000);
+  for (int call = 0; call < 3; ++call) {
+    std::vector<std::thread::id> ids(2);
+    pool.run([&](int part) { ids[static_cast<size_t>(part)] = std::this_thread::get_id(); });
+    EXPECT_EQ(ids, std::vector(2, std::this_thread::get_id()));
+  }
+  release_held = true;
+  // It slept through three calls and takes part again.
+  std::thread::id again = std::this_thread::get_id();
+  for (int call = 0; call < 50 && again == std::this_thread::get_id(); ++call) {
+    pool.run([&](int part) {
+      if (part == 1) again = std::this_thread::get_id();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    });
+  }
+  EXPECT_NE(again, std::this_thread::get_id());
+  sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST(ThreadPool, SleepingWorkersWakeUp) {

@@ -17,6 +17,7 @@ namespace {
 std::string tiny_path() { return std::string(ORTHRUS_TEST_DATA) + "/tiny/checkpoint"; }
 
 const MachineLimits kMachine{"A CPU", "avx2", 2, 10, 100, 400};
+const auto kProbe = [] { return kMachine; };
 
 /// A case that takes 1, 2, 3, ... times `seconds`, in turn.
 BenchCase fake(const std::string& name, int64_t rows, std::optional<int64_t> context,
@@ -35,7 +36,7 @@ TEST(Bench, MediansAndRatiosFollowTheDefinitions) {
       fake("dual", 8, 256, {{8e9, 0, 0}, {0, 100e9, 40e9}}, {2.5}),           // 0.8 + 1.1 s
       fake("other", 1, 256, {}, {0.05}),
   };
-  const auto results = run_bench(cases, 3, kMachine, [](double) {});
+  const auto results = run_bench(cases, 3, kProbe, [](double) {}).results;
   ASSERT_EQ(results.size(), 5u);
   EXPECT_DOUBLE_EQ(results[0].seconds, 0.5);
   EXPECT_DOUBLE_EQ(results[0].least, 0.4);
@@ -54,13 +55,29 @@ TEST(Bench, MediansAndRatiosFollowTheDefinitions) {
   EXPECT_DOUBLE_EQ(*results[4].ratio_to_one_row, 0.05);
 }
 
+// A repetition is judged by the better of the probes around it.
+TEST(Bench, RatiosFollowAMachineThatChanges) {
+  const double gbps[] = {10, 10, 20, 40};
+  size_t probes = 0;
+  const auto probe = [&] {
+    MachineLimits machine = kMachine;
+    machine.read_gbps = gbps[probes++];
+    return machine;
+  };
+  const std::vector<BenchCase> cases = {
+      fake("decode", 1, 256, {{4e9, 0, 0}}, {9, 9, 0.4, 0.3, 0.2})};
+  const BenchRun run = run_bench(cases, 3, probe, [](double) {});
+  EXPECT_EQ(probes, 4u);
+  EXPECT_DOUBLE_EQ(run.machine.read_gbps, 15);
+  EXPECT_DOUBLE_EQ(*run.results[0].ratio_to_limit, 1.5);  // of 1, 1.5 and 2
+}
+
 BenchReport report_of(const std::vector<BenchCase>& cases) {
   BenchReport report;
   report.model = "a model";
   report.weights = "bf16";
   report.reps = 1;
-  report.machine = kMachine;
-  report.results = run_bench(cases, 1, kMachine, [](double) {});
+  report.run = run_bench(cases, 1, kProbe, [](double) {});
   return report;
 }
 
@@ -133,7 +150,7 @@ TEST(Bench, MeasuresEveryCaseThatFitsTheModel) {
   for (const char* name : {"rows", "decode", "prefill", "other", "dual"}) {
     EXPECT_TRUE(names.count(name)) << name;
   }
-  const auto results = run_bench(cases, 1, kMachine, [](double) {});
+  const auto results = run_bench(cases, 1, kProbe, [](double) {}).results;
   for (const BenchResult& result : results) {
     EXPECT_TRUE(result.ratio_to_one_row) << result.bench_case->name;
     if (result.bench_case->name != "other") {
@@ -183,7 +200,7 @@ TEST(Bench, CompareRunsInterleavedPairs) {
   options.model = tiny_path();
   options.threads = 2;
   Generator generator(options);
-  std::vector<CompareCase> cases = compare_cases(generator.loaded(), {{1, 2, 3}});
+  std::vector<CompareCase> cases = compare_cases(generator.loaded(), {{1, 2, 3}}, -1);
   ASSERT_EQ(cases.size(), 4u);
   EXPECT_EQ(cases.back().prompts, (std::vector<std::vector<int32_t>>{{1, 2, 3}}));
   for (CompareCase& c : cases) c.options.max_new_tokens = 12;
