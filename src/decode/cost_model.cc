@@ -7,6 +7,13 @@
 namespace orthrus {
 namespace {
 
+/// Shares of the peak that the matrix kernels reach with many rows (`orthrus bench --cases rows`).
+constexpr double kF32Efficiency = 0.85;
+constexpr double kInt8Efficiency = 0.6;
+/// Shares of a pass's error that its own factor and the machine's memory take up.
+constexpr double kFactorRate = 0.02;
+constexpr double kDriftRate = 0.1;
+
 void add(WeightCost& cost, const PackedMatrix& matrix) {
   const double macs = static_cast<double>(matrix.rows()) * static_cast<double>(matrix.cols());
   cost.bytes += static_cast<double>(matrix.bytes());
@@ -37,21 +44,29 @@ ModelCost ModelCost::of(const Model& model, const KvLayout& layout) {
   return cost;
 }
 
-double CostModel::weight_seconds(const WeightCost& cost, int64_t rows) const {
-  if (rows == 0) return 0;
-  const double ops = 2 * static_cast<double>(rows);
-  const double compute =
-      ops * cost.f32_macs / rates_.f32_flops + ops * cost.int8_macs / rates_.int8_ops;
-  return std::max(cost.bytes / rates_.bytes_per_second, compute);
+void CostModel::Estimate::add(double reading, double computing) {
+  const double both = std::hypot(reading, computing);
+  seconds += both;
+  if (both > 0) memory_seconds += reading * reading / both;
 }
 
-double CostModel::analytic(const PassShape& shape) const {
-  const double kv_seconds = static_cast<double>(shape.context_tokens) * model_.kv_bytes_per_token /
-                            rates_.bytes_per_second;
-  return weight_seconds(model_.shared, shape.ar_rows + shape.diffusion_rows) +
-         weight_seconds(model_.ar, shape.ar_rows) +
-         weight_seconds(model_.diffusion, shape.diffusion_rows) +
-         weight_seconds(model_.lm_head, shape.logit_rows) + kv_seconds;
+CostModel::Estimate CostModel::analytic(const PassShape& shape) const {
+  Estimate estimate;
+  const double second_per_byte = memory_slowdown_ / rates_.bytes_per_second;
+  const auto add_weights = [&](const WeightCost& cost, int64_t rows) {
+    if (rows == 0) return;
+    const double ops = 2 * static_cast<double>(rows);
+    estimate.add(cost.bytes * second_per_byte,
+                 ops * cost.f32_macs / (kF32Efficiency * rates_.f32_flops) +
+                     ops * cost.int8_macs / (kInt8Efficiency * rates_.int8_ops));
+  };
+  add_weights(model_.shared, shape.ar_rows + shape.diffusion_rows);
+  add_weights(model_.ar, shape.ar_rows);
+  add_weights(model_.diffusion, shape.diffusion_rows);
+  add_weights(model_.lm_head, shape.logit_rows);
+  estimate.add(
+      static_cast<double>(shape.context_tokens) * model_.kv_bytes_per_token * second_per_byte, 0);
+  return estimate;
 }
 
 CostModel::Kind CostModel::kind_of(const PassShape& shape) {
@@ -87,23 +102,33 @@ double CostModel::correction(Kind kind, int bucket) const {
 
 double CostModel::predict(const PassShape& shape) const {
   const int bucket = bucket_of(shape.ar_rows + shape.diffusion_rows);
-  return analytic(shape) * correction(kind_of(shape), bucket);
+  return analytic(shape).seconds * correction(kind_of(shape), bucket);
 }
 
 void CostModel::observe(const PassShape& shape, double seconds) {
-  const double expected = analytic(shape);
-  if (!(expected > 0) || !(seconds > 0)) return;
+  const Estimate expected = analytic(shape);
+  if (!(expected.seconds > 0) || !(seconds > 0)) return;
   const Kind kind = kind_of(shape);
   const int bucket = bucket_of(shape.ar_rows + shape.diffusion_rows);
   const double before = correction(kind, bucket);
   Correction& learned = corrections_[kind][static_cast<size_t>(bucket)];
-  // The first passes count as a mean, later ones with a tenth. What disturbs a pass makes it
-  // longer, so a step up is bounded more tightly than one down.
+  // What disturbs a pass makes it longer, so a step up is bounded more tightly than one down.
   const double up = learned.count == 0 ? 4.0 : learned.count < 4 ? 2.0 : 1.5;
-  const double weight = std::max(0.1, 1.0 / static_cast<double>(learned.count + 1));
-  const double ratio = std::clamp(seconds / expected, before / 4, before * up);
-  learned.factor = before + weight * (ratio - before);
+  const double error = std::log(std::clamp(seconds / (expected.seconds * before), 0.25, up));
+  // The first passes count as a mean; later errors are the machine's more than the estimate's.
+  const double weight = std::max(kFactorRate, 1.0 / static_cast<double>(learned.count + 1));
+  learned.factor = before * std::exp(weight * error);
+  if (learned.count > 0) {
+    const double memory_share = expected.memory_seconds / expected.seconds;
+    memory_slowdown_ =
+        std::clamp(memory_slowdown_ * std::exp(kDriftRate * memory_share * error), 0.05, 20.0);
+  }
   ++learned.count;
+}
+
+AcceptanceProfile& CostModel::acceptance(double temperature) {
+  const size_t kind = temperature <= 0 ? 0 : temperature <= 0.5 ? 1 : temperature <= 1 ? 2 : 3;
+  return acceptance_[kind];
 }
 
 int64_t CostModel::observations(const PassShape& shape) const {

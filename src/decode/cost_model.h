@@ -44,8 +44,11 @@ struct PassShape {
 };
 
 /// Predicts the seconds of a pass and learns from every real one. The prediction is analytic (per
-/// part of the weights the longer of reading and computing, plus reading keys and values) times a
-/// correction learned per kind of pass and row count. Not thread-safe; one a machine and model,
+/// part of the weights reading and computing, which overlap: the root of the sum of their squares,
+/// close to the longer one where they differ; plus reading keys and values) times a correction
+/// learned per kind of pass and row count. The memory of a shared machine is faster at one time
+/// than at another, so the time of reading follows every pass: what is seen of plain steps also
+/// holds for drafts, which may not have run for long. Not thread-safe; one a machine and model,
 /// shared by its decoders.
 class CostModel {
  public:
@@ -58,8 +61,16 @@ class CostModel {
   void observe(const PassShape& shape, double seconds);
   /// Real passes seen of this kind and about this number of rows.
   int64_t observations(const PassShape& shape) const;
-  /// What drafts were worth in the requests so far: where a new request starts from.
-  AcceptanceProfile& acceptance() { return acceptance_; }
+  /// What drafts were worth in the requests so far whose temperature was like this one: where a new
+  /// request starts from. (The hotter, the less the draft can foresee.)
+  AcceptanceProfile& acceptance(double temperature);
+  /// What requests may together still lose by trying drafts that the estimate advises against: see
+  /// DraftLength.
+  struct Allowance {
+    double seconds = 0;
+    double probe_price = 1;  ///< times a probe's possible loss that must be there before it
+  };
+  Allowance& allowance() { return allowance_; }
 
  private:
   enum Kind { kAr, kDiffusion, kMixed, kKinds };
@@ -71,14 +82,22 @@ class CostModel {
   };
   static Kind kind_of(const PassShape& shape);
   static int bucket_of(int64_t rows);
-  double analytic(const PassShape& shape) const;
-  double weight_seconds(const WeightCost& cost, int64_t rows) const;
+  struct Estimate {
+    double seconds = 0;
+    double memory_seconds = 0;  ///< what the estimate grows by, for memory slower by a small share
+    void add(double reading, double computing);
+  };
+  Estimate analytic(const PassShape& shape) const;
   /// The learned factor of the nearest row count seen, of this kind if any, else of any kind.
   double correction(Kind kind, int bucket) const;
 
   ModelCost model_;
   MachineRates rates_;
-  AcceptanceProfile acceptance_{0.998};  // half-life 350 cycles
+  /// Greedy, up to 0.5, up to 1, above; half-life 350 cycles.
+  std::array<AcceptanceProfile, 4> acceptance_{AcceptanceProfile(0.998), AcceptanceProfile(0.998),
+                                               AcceptanceProfile(0.998), AcceptanceProfile(0.998)};
+  Allowance allowance_;
+  double memory_slowdown_ = 1;  // against rates_.bytes_per_second
   std::array<std::array<Correction, kBuckets>, kKinds> corrections_{};
 };
 

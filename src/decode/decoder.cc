@@ -143,7 +143,7 @@ Decoder::Impl::Impl(const Setup& setup)
   }
   if (draft_max < 0) {
     ORTHRUS_CHECK(cost != nullptr);
-    draft_length.emplace(*cost, block_size);
+    draft_length.emplace(*cost, block_size, setup.options->sampling.temperature);
   }
   if (room == 0) {
     finish(FinishReason::kLength);

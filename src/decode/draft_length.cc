@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <utility>
 
 namespace orthrus {
 namespace {
@@ -10,22 +11,26 @@ namespace {
 constexpr double kRequestDecay = 0.96;  // half-life 17 cycles
 constexpr double kAllowance = 0.01;     // of the time of plain steps may go into probes
 constexpr double kOpening = 3;          // plain steps that a promising start may lose,
-constexpr double kSureOpening = 6;      // and where earlier requests had a
+constexpr double kSureOpening = 5;      // and where earlier requests had a
+constexpr double kOpeningShare = 0.045;  // but never more than this share of what may follow
 constexpr double kSureGain = 1.1;       // gain like this
 constexpr double kSureCycles = 16;      // over so many cycles
-constexpr double kCeiling = 12;         // plain steps of past gain that may be lost again
-constexpr double kGainToStart = 1.03;   // predicted gain over AR to leave it
+constexpr double kCeiling = 12;  // plain steps of past gain, or of allowance, that may be lost
+constexpr double kGainToStart = 1.03;  // predicted gain over AR to leave it
 constexpr double kGainToStay = 1.01;
 constexpr double kGainToChange = 1.02;  // from one number of drafts to another
-constexpr double kMostExpensiveProbe = 16;
+constexpr double kMostExpensiveProbe = 8;
 constexpr int64_t kArPassesWanted = 3;  // before its time is believed
 constexpr int64_t kTimedEnough = 8;     // passes of a length before its time is believed
 constexpr int64_t kArEvery = 128;       // cycles: a plain step keeps its time fresh
 
 }  // namespace
 
-DraftLength::DraftLength(CostModel& cost, int64_t block_size)
-    : cost_(cost), block_size_(block_size), acceptance_(kRequestDecay) {}
+DraftLength::DraftLength(CostModel& cost, int64_t block_size, double temperature)
+    : cost_(cost),
+      block_size_(block_size),
+      others_(cost.acceptance(temperature)),
+      acceptance_(kRequestDecay) {}
 
 PassShape DraftLength::verify_shape(int64_t drafts, const Situation& s) {
   const int64_t rows = s.companions * (drafts + 1);
@@ -48,7 +53,7 @@ double DraftLength::seconds(int64_t drafts, const Situation& s) const {
 }
 
 DraftLength::Best DraftLength::best_drafts(const Situation& s, double most_seconds) const {
-  const AcceptanceProfile::Rates rates = acceptance_.rates(cost_.acceptance().rates());
+  const AcceptanceProfile::Rates rates = acceptance_.rates(others_.rates());
   Best best, last;
   double expected = 1, reached = 1;
   const int64_t most = std::min(s.most, block_size_ - 1);
@@ -73,9 +78,9 @@ bool DraftLength::promising(const Best& best) const {
 /// Plain steps that the start of a request may lose.
 double DraftLength::opening(const Best& best) const {
   if (!promising(best)) return 0;
-  const bool sure =
-      cost_.acceptance().cycles() >= kSureCycles && best.rate * ar_seconds_ >= kSureGain;
-  return sure ? kSureOpening : kOpening;
+  const bool sure = others_.cycles() >= kSureCycles && best.rate * ar_seconds_ >= kSureGain;
+  const double room = kOpeningShare * static_cast<double>(situation_.most + 1);
+  return std::min(sure ? kSureOpening : kOpening, room);
 }
 
 DraftLength::Best DraftLength::choose_freely(const Situation& s) {
@@ -86,10 +91,10 @@ DraftLength::Best DraftLength::choose_freely(const Situation& s) {
     account_ = opening(best) * ar_seconds_;
   }
   if (!promising(best)) {
-    probing_ = account_ >= probe_price_ * (best.seconds - ar_seconds_);
+    probing_ = affordable_loss() >= cost_.allowance().probe_price * (best.seconds - ar_seconds_);
     return probing_ ? best : Best{};
   }
-  const Best affordable = best_drafts(s, ar_seconds_ + account_);
+  const Best affordable = best_drafts(s, ar_seconds_ + affordable_loss());
   if (!promising(affordable)) return {};
   probing_ = false;
   const Best longer = longer_untimed(affordable, s);
@@ -103,7 +108,8 @@ DraftLength::Best DraftLength::longer_untimed(const Best& best, const Situation&
   if (!took_all_ || longer > std::min(s.most, block_size_ - 1)) return {};
   const PassShape verify = verify_shape(longer, s);
   const double time = seconds(longer, s);
-  if (cost_.observations(verify) >= kTimedEnough || time - ar_seconds_ > account_) return {};
+  if (cost_.observations(verify) >= kTimedEnough || time - ar_seconds_ > affordable_loss())
+    return {};
   return {longer, time, 0};
 }
 
@@ -123,7 +129,7 @@ void DraftLength::observe(int64_t drafted, int64_t accepted) {
   unsettled_tokens_ = accepted + 1;
   if (drafted == 0) return;
   acceptance_.observe(drafted, accepted);
-  cost_.acceptance().observe(drafted, accepted);
+  others_.observe(drafted, accepted);
 }
 
 /// Enters the last cycle into the account; not before the next one, when the cost model has seen
@@ -131,14 +137,18 @@ void DraftLength::observe(int64_t drafted, int64_t accepted) {
 void DraftLength::settle() {
   if (unsettled_tokens_ == 0) return;
   const double plain = seconds(0, situation_);
+  CostModel::Allowance& shared = cost_.allowance();
   if (last_drafts_ == 0) {
-    account_ += kAllowance * plain;
+    shared.seconds = std::min(shared.seconds + kAllowance * plain, kCeiling * plain);
   } else {
     const double won =
         static_cast<double>(unsettled_tokens_) * plain - seconds(last_drafts_, situation_);
     account_ += won;
-    if (probing_) probe_price_ = won > 0 ? 1 : std::min(2 * probe_price_, kMostExpensiveProbe);
+    if (probing_) {
+      shared.probe_price = won > 0 ? 1 : std::min(2 * shared.probe_price, kMostExpensiveProbe);
+    }
   }
+  if (account_ < 0) shared.seconds += std::exchange(account_, 0.0);
   account_ = std::min(account_, kCeiling * plain);
   unsettled_tokens_ = 0;
 }

@@ -13,12 +13,14 @@ namespace orthrus {
 /// probability that the first i drafts are accepted, and time(k) is that of a draft and a verify
 /// pass of k + 1 rows (one AR row for k = 0).
 ///
-/// Never slower than AR: an account holds the time won or lost against plain AR. Plain steps earn a
-/// small allowance, cycles earn what they win, and a cycle runs only if the account could bear it
+/// Never slower than AR: an account holds the time that a request has won or lost against plain AR.
+/// It starts with what a promising start may lose, and cycles earn what they win. Plain steps earn
+/// a small allowance, which all requests share. A cycle runs only if both together could bear it
 /// failing.
 class DraftLength {
  public:
-  DraftLength(CostModel& cost, int64_t block_size);
+  /// temperature: of the request's sampling, 0 for greedy.
+  DraftLength(CostModel& cost, int64_t block_size, double temperature);
 
   struct Situation {
     int64_t most = 0;        ///< drafts that limits leave room for
@@ -44,18 +46,19 @@ class DraftLength {
   Best best_drafts(const Situation& situation, double most_seconds) const;
   bool promising(const Best& best) const;
   double opening(const Best& best) const;
+  double affordable_loss() const { return account_ + cost_.allowance().seconds; }
   void settle();
   Best choose_freely(const Situation& situation);
   Best longer_untimed(const Best& best, const Situation& situation) const;
 
   CostModel& cost_;
   int64_t block_size_;
+  AcceptanceProfile& others_;  // what requests like this one earned
   AcceptanceProfile acceptance_;
-  double account_ = 0;  // seconds won against plain AR, allowance included
+  double account_ = 0;  // seconds won against plain AR, and what the start may lose
   bool opened_ = false;
-  double probe_price_ = 1;  // times its possible loss that the account must hold for a probe
-  bool probing_ = false;    // the last choice was one that the estimate advises against
-  bool took_all_ = false;   // the last cycle's drafts were all accepted
+  bool probing_ = false;   // the last choice was one that the estimate advises against
+  bool took_all_ = false;  // the last cycle's drafts were all accepted
   int64_t last_drafts_ = 0;
   int64_t since_ar_ = 0;          // cycles since the last plain step
   int64_t unsettled_tokens_ = 0;  // of the last cycle, while it is not in the account

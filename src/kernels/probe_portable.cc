@@ -4,7 +4,7 @@ namespace orthrus {
 namespace {
 
 using Floats = float __attribute__((vector_size(16)));
-using Shorts = int16_t __attribute__((vector_size(16)));
+using Shorts = uint16_t __attribute__((vector_size(16)));
 using Words = uint32_t __attribute__((vector_size(16)));
 using Ints = int32_t __attribute__((vector_size(16)));
 constexpr int kChains = 12;  // as many as 16 registers allow
@@ -40,12 +40,11 @@ int32_t int8(int64_t rounds, int32_t x) {
   Ints sum[kChains];
 #pragma GCC unroll 12
   for (int j = 0; j < kChains; ++j) sum[j] = Ints{} + (x + j);
-  const Shorts b = Shorts{} + static_cast<int16_t>(3);
+  const Shorts b = Shorts{} + static_cast<uint16_t>(3);
   for (int64_t i = 0; i < rounds * kSteps; ++i) {
 #pragma GCC unroll 12
-    for (int j = 0; j < kChains; ++j) {
+    for (int j = 0; j < kChains; ++j) {  // as unsigned numbers: products and sums may wrap
       const Ints products = (Ints)((Shorts)sum[j] * b);
-      // As unsigned numbers: the sums may wrap.
       sum[j] = (Ints)((Words)sum[j] + (Words)((products << 16) >> 16) + (Words)(products >> 16));
     }
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/counter_rng.h"
 
 namespace orthrus {
@@ -27,15 +29,22 @@ PassShape diffusion(int64_t rows) {
 
 TEST(CostModel, PredictsFromBytesAndOperations) {
   const CostModel cost(small_model(), kRates);
-  EXPECT_NEAR(cost.predict(ar(1)), 16e-3, 1e-9);         // (8 + 3 + 5) e7 bytes
-  EXPECT_NEAR(cost.predict(ar(1, 1000)), 26e-3, 1e-9);   // and 1e8 bytes of keys and values
-  EXPECT_NEAR(cost.predict(ar(100)), 160e-3, 1e-9);      // 8e7 MACs a row
-  EXPECT_NEAR(cost.predict(diffusion(2)), 15e-3, 1e-9);  // its own projections, not AR's
+  // Milliseconds to read, and to compute at 0.85 (f32) or 0.6 (int8) of the peak.
+  const auto shared = [](double rows) { return 1e-3 * std::hypot(8.0, rows * 0.8 / 0.85); };
+  const auto ar_part = [](double rows) { return 1e-3 * std::hypot(3.0, rows * 0.3 / 0.85); };
+  const auto diffusion_part = [](double rows) { return 1e-3 * std::hypot(2.0, rows * 0.1 / 0.6); };
+  const auto head = [](double rows) { return 1e-3 * std::hypot(5.0, rows * 0.5 / 0.85); };
+  EXPECT_NEAR(cost.predict(ar(1)), shared(1) + ar_part(1) + head(1), 1e-9);
+  EXPECT_NEAR(cost.predict(ar(1)), 16e-3, 0.2e-3);  // hardly more than reading takes
+  EXPECT_NEAR(cost.predict(ar(1, 1000)), cost.predict(ar(1)) + 10e-3, 1e-9);  // 1e8 bytes of KV
+  EXPECT_NEAR(cost.predict(ar(100)), shared(100) + ar_part(100) + head(100), 1e-9);
+  EXPECT_NEAR(cost.predict(diffusion(2)), shared(2) + diffusion_part(2) + head(1), 1e-9);
   const PassShape no_logits{
       .ar_rows = 1, .diffusion_rows = 0, .logit_rows = 0, .context_tokens = 0};
-  EXPECT_NEAR(cost.predict(no_logits), 11e-3, 1e-9);  // the head is not read
+  EXPECT_NEAR(cost.predict(no_logits), shared(1) + ar_part(1), 1e-9);  // the head is not read
   const PassShape mixed{.ar_rows = 1, .diffusion_rows = 1, .logit_rows = 2, .context_tokens = 0};
-  EXPECT_NEAR(cost.predict(mixed), 18e-3, 1e-9);  // shared weights once
+  // Shared weights are read once.
+  EXPECT_NEAR(cost.predict(mixed), shared(2) + ar_part(1) + diffusion_part(1) + head(2), 1e-9);
 }
 
 TEST(CostModel, LearnsPerKindAndRowCount) {
@@ -60,6 +69,23 @@ TEST(CostModel, LearnsPerKindAndRowCount) {
   EXPECT_NEAR(cost.predict(ar(1, 500)) / fresh.predict(ar(1, 500)), 1.2, 0.01);
   EXPECT_EQ(cost.observations(ar(1)), 40);
   EXPECT_EQ(cost.observations(ar(2)), 0);
+}
+
+// Where only plain steps show that memory has become twice as fast, drafts are expected to have
+// become cheaper too: they did not run in the meantime and would never run again otherwise.
+TEST(CostModel, FollowsTheMachineWhereOnlyPlainStepsRun) {
+  CostModel cost(small_model(), kRates);
+  MachineRates fast = kRates;
+  fast.bytes_per_second *= 2;
+  const CostModel faster(small_model(), fast);
+  const double slow_ar = cost.predict(ar(1)), slow_draft = cost.predict(diffusion(4));
+  for (int i = 0; i < 50; ++i) {
+    cost.observe(ar(1), slow_ar);
+    cost.observe(diffusion(4), slow_draft * 1.3);
+  }
+  for (int i = 0; i < 100; ++i) cost.observe(ar(1), faster.predict(ar(1)));
+  EXPECT_NEAR(cost.predict(ar(1)) / faster.predict(ar(1)), 1, 0.01);
+  EXPECT_NEAR(cost.predict(diffusion(4)) / (1.3 * faster.predict(diffusion(4))), 1, 0.2);
 }
 
 TEST(CostModel, SurvivesANoisyMachine) {

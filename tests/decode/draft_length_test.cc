@@ -13,6 +13,7 @@ namespace orthrus {
 namespace {
 
 constexpr int64_t kBlock = 32;
+constexpr double kGreedy = 0;
 
 /// A machine whose passes take a_fixed + rows * a_row plain steps, more or less.
 struct Machine {
@@ -38,7 +39,7 @@ class Simulation {
   }
   /// Time of `tokens` tokens against plain AR on the same machine: 1 is as fast.
   double run(CostModel& cost, const Text& text, int64_t tokens, uint32_t seed) {
-    DraftLength length(cost, kBlock);
+    DraftLength length(cost, kBlock, kGreedy);
     double spent = 0;
     uint32_t draw = 0;
     int64_t done = 0;
@@ -179,7 +180,7 @@ TEST(DraftLength, TakesCompanionsAndLimitsIntoAccount) {
   Simulation simulation(machine, 0);
   for (uint32_t i = 0; i < 3; ++i) simulation.run(cost, texts()[1], 512, i);
   const auto settled = [&](int64_t companions, int64_t most) {
-    DraftLength length(cost, kBlock);
+    DraftLength length(cost, kBlock, kGreedy);
     for (int64_t rows = 1; rows <= kBlock; ++rows) {
       for (int i = 0; i < 12; ++i) {
         const int64_t all = rows * companions;
@@ -198,6 +199,22 @@ TEST(DraftLength, TakesCompanionsAndLimitsIntoAccount) {
   EXPECT_LT(settled(16, 1000), alone);  // rows are dear in a full pass
   EXPECT_LE(settled(1, 2), 2);
   EXPECT_EQ(settled(1, 0), 0);
+}
+
+// Hot requests that fail do not take the drafts from greedy ones.
+TEST(DraftLength, RequestsStartFromOthersOfTheirTemperature) {
+  CostModel cost = new_cost_model();
+  for (int i = 0; i < 50; ++i) cost.acceptance(1.2).observe(3, 0);
+  for (int i = 0; i < 50; ++i) cost.acceptance(0).observe(3, 3);
+  const PassShape one{.ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0};
+  for (int i = 0; i < 3; ++i) cost.observe(one, cost.predict(one));
+  const auto first = [&](double temperature) {
+    DraftLength length(cost, kBlock, temperature);
+    return length.choose({.most = 100, .context = 0, .companions = 1});
+  };
+  EXPECT_GT(first(0), 0);
+  EXPECT_EQ(first(1.2), 0);
+  EXPECT_GT(first(0.7), 0);  // nothing is known: the drafts get a chance
 }
 
 TEST(AcceptanceProfile, EstimatesTheRatePerPlace) {
