@@ -91,8 +91,11 @@ class LanguageModel {
   LanguageModel(LanguageModel&&) noexcept;
   LanguageModel& operator=(LanguageModel&&) noexcept;
 
-  /// Token ids; specials written in the text become their ids, none is added.
-  std::vector<int32_t> encode(std::string_view text) const;
+  /// Token ids; specials written in the text become their ids. None is added, unless
+  /// add_special_tokens: then the tokens that the tokenizer's file puts before a text (Llama 3: the
+  /// beginning of the text) come first where the text does not begin with them. A rendered chat
+  /// template has its own.
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens = false) const;
   /// The bytes of the tokens. Ids of the model's vocabulary without a token (padding) give nothing;
   /// ids outside the vocabulary are an Error(kInput).
   std::string decode(std::span<const int32_t> token_ids, bool skip_special_tokens = false) const;

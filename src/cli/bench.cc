@@ -38,10 +38,18 @@ class BenchCommand : public Command {
     app.add_option("--reps", reps_, "repetitions of every case, or pairs a prompt of --compare")
         ->check(number_in(1, 1000))
         ->capture_default_str();
-    app.add_option("--cases", cases_, "only these: rows,decode,prefill,attention,other,dual")
+    app.add_option(
+           "--cases", cases_,
+           "only these, with commas between: rows (matrix products of 1 to 32 rows), decode "
+           "(one-row steps), prefill, attention (alone), other (a step "
+           "without products and attention), dual (a cycle of draft and check)")
         ->delimiter(',')
         ->check(CLI::IsMember(bench_case_names()));
-    app.add_option("--compare", compare_, "ar,dual: speed of both views, in interleaved pairs")
+    app.add_option(
+           "--compare", compare_,
+           "takes ar,dual: instead of the cases, whole answers of both views in interleaved "
+           "pairs; lists for short, sampled, long and maths answers the tokens, tokens a "
+           "cycle, the ratio of their times and whether the texts are identical")
         ->check(CLI::IsMember({"ar,dual", "dual,ar"}));
     app.add_option("--prompts", prompts_, "JSONL of questions for --compare, - for stdin");
     add_draft_max_flag(app, draft_max_);
@@ -71,7 +79,7 @@ class BenchCommand : public Command {
     ThreadPool pool(flags_.threads);
     const ComputeContext context{choose_isa(), pool};
     const Model model = open(pool);
-    const KvType kv_type = flags_.weights == "f32" ? KvType::kF32 : KvType::kBF16;
+    const KvType kv_type = usual_kv_type(weight_format(flags_.weights));
     MatmulPass matmul(model, context, kBenchMatmulRows);
     BenchSequence sequence(model, context, kv_type, bench_cache_tokens(model.config),
                            kBenchMaxRows);
@@ -133,8 +141,11 @@ class BenchCommand : public Command {
 
   /// What most of the weights are held in.
   std::string weights_name(const Model& model) const {
-    if (flags_.weights != "auto") return flags_.weights;
-    std::string name = model.layers.front().gate_proj.format_name();
+    const TensorType form = model.layers.front().gate_proj.form();
+    const bool converted = form == TensorType::kQ8_0 || form == TensorType::kQ4_0 ||
+                           form == TensorType::kF32 || form == TensorType::kBF16;
+    if (flags_.weights != "auto" && converted) return flags_.weights;
+    std::string name(traits(form).name);
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return std::tolower(c); });
     return name;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/loaded_model.h"
 #include "engine/model_registry.h"
 #include "formats/tensor_names.h"
 #include "kernels/packed_matrix.h"
@@ -127,7 +128,7 @@ ModelSize measure_model(const OpenedModel& model, WeightFormat format) {
 }
 
 KvLayout kv_layout(const ModelConfig& config, const ModelFlags& flags) {
-  const KvType usual = flags.weights == "f32" ? KvType::kF32 : KvType::kBF16;
+  const KvType usual = usual_kv_type(weight_format(flags.weights));
   return kv_layout(config, kv_type(flags.key_type).value_or(usual),
                    kv_type(flags.value_type).value_or(usual));
 }
@@ -137,8 +138,7 @@ int64_t kv_bytes_per_token(const KvLayout& layout) {
 }
 
 int64_t kv_bytes(const KvLayout& layout, int64_t tokens) {
-  const int64_t blocks = (tokens + kKvBlockTokens - 1) / kKvBlockTokens;
-  return blocks * static_cast<int64_t>(layout.block_bytes());
+  return blocks_for(tokens) * static_cast<int64_t>(layout.block_bytes());
 }
 
 int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch) {

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/result_report.h"
+#include "cli/runtime_weights.h"
 #include "cli/terminal.h"
 #include "engine/loaded_model.h"
 #include "model/dequantize.h"
@@ -26,7 +27,7 @@ class PerplexityCommand : public Command {
         ->capture_default_str()
         ->group("Model");
     app.add_option("--cache-type-k", flags_.key_type, "(-ctk) type of cached keys and values")
-        ->check(CLI::IsMember({"bf16", "f32"}))
+        ->check(kv_type_name())
         ->group("Model");
     app.add_option("-f,--file", file_, "the text, - for stdin")->group("Input");
     app.add_option("-c,--ctx-size,--chunk", options_.chunk,
@@ -47,19 +48,20 @@ class PerplexityCommand : public Command {
     flags_.view = "ar";
     ThreadPool pool(flags_.threads);
     const LoadedModel loaded = load(pool);
-    const std::vector<int32_t> tokens = loaded.tokenizer.encode(text);
+    const std::vector<int32_t> tokens = loaded.tokenizer.encode(text, true);
     std::optional<Model> reference;
     if (kl_) {
       StatusLine status("making the f32 copy");
       reference = dequantized(loaded.model, pool);
     }
     options_.reference = reference ? &*reference : nullptr;
-    const KvType fallback = flags_.weights == "f32" ? KvType::kF32 : KvType::kBF16;
-    options_.kv_type = kv_type(flags_.key_type).value_or(fallback);
+    options_.kv_type =
+        kv_type(flags_.key_type).value_or(usual_kv_type(weight_format(flags_.weights)));
     ProgressLine progress("perplexity");
     auto options = options_;
     options.progress = [&](double share) { progress.update(share); };
-    report(perplexity(loaded.model, {choose_isa(), pool}, tokens, options));
+    report(perplexity(loaded.model, {choose_isa(), pool}, tokens, options),
+           runtime_weights(loaded.checkpoint, flags_.weights));
     return 0;
   }
 
@@ -71,9 +73,9 @@ class PerplexityCommand : public Command {
     return open_model(options, pool);
   }
 
-  void report(const PerplexityResult& result) const {
+  void report(const PerplexityResult& result, const std::string& weights) const {
     if (json_) {
-      print(dump_json(as_json(result), 2) + "\n");
+      print(dump_json(as_json(result, weights), 2) + "\n");
       return;
     }
     print(fmt::format("perplexity {:.4f} +- {:.4f} ({} tokens in {} chunks of {})\n",
@@ -87,14 +89,14 @@ class PerplexityCommand : public Command {
         *result.kl_mean, *result.kl_max, 100 * *result.top1_agreement));
   }
 
-  nlohmann::ordered_json as_json(const PerplexityResult& result) const {
+  nlohmann::ordered_json as_json(const PerplexityResult& result, const std::string& weights) const {
     nlohmann::ordered_json json = {{"perplexity", result.perplexity},
                                    {"mean_nll", result.mean_nll},
                                    {"standard_error", result.standard_error},
                                    {"tokens", result.scored_tokens},
                                    {"chunks", result.chunks},
                                    {"chunk", options_.chunk},
-                                   {"weights", flags_.weights}};
+                                   {"weights", weights}};
     if (result.kl_mean) {
       json["reference_perplexity"] = *result.reference_perplexity;
       json["kl_mean"] = *result.kl_mean;

@@ -32,7 +32,7 @@ std::vector<int32_t> encode_prompt(const LanguageModel& model, const PromptFlags
   const char* reason = flags.raw ? "with --raw" : "without a chat template (the model has none)";
   if (!flags.system.empty()) fail_usage("--system-prompt has no use {}", reason);
   if (!flags.template_kwargs.empty()) fail_usage("--chat-template-kwargs has no use {}", reason);
-  return model.encode(text);
+  return model.encode(text, /*add_special_tokens=*/true);
 }
 
 }  // namespace orthrus

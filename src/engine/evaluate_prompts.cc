@@ -17,7 +17,9 @@ std::vector<int32_t> encode(const LoadedModel& model, const PromptLine& line, bo
     }
     return *line.token_ids;
   }
-  if (line.prompt && (raw || !model.chat_template)) return model.tokenizer.encode(*line.prompt);
+  if (line.prompt && (raw || !model.chat_template)) {
+    return model.tokenizer.encode(*line.prompt, /*add_special_tokens=*/true);
+  }
   if (!model.chat_template) {
     fail("{}: messages need a chat template, and the model has none", line.where);
   }

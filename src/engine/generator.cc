@@ -40,7 +40,7 @@ int64_t context_limit(const LoadOptions& options, const ModelConfig& config) {
 }
 
 KvLayout layout_for(const LoadOptions& options, const ModelConfig& config) {
-  const KvType fallback = options.weights == WeightFormat::kF32 ? KvType::kF32 : KvType::kBF16;
+  const KvType fallback = usual_kv_type(options.weights);
   return kv_layout(config, options.key_type.value_or(fallback),
                    options.value_type.value_or(fallback));
 }
@@ -74,7 +74,7 @@ Generator::Generator(const LoadOptions& options)
       loaded_(open_model(options, *threads_)),
       max_seq_len_(context_limit(options, loaded_.model.config)),
       batch_(options.batch),
-      ubatch_(options.ubatch),
+      ubatch_(std::min(options.ubatch, max_seq_len_)),
       block_pool_(layout_for(options, loaded_.model.config), batch_ * blocks_for(max_seq_len_)),
       forward_(loaded_.model, block_pool_.layout(), context_,
                rows_for(ubatch_, batch_, loaded_.model.config)),

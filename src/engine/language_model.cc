@@ -44,8 +44,8 @@ LanguageModel LanguageModel::load(const LoadOptions& options) {
   return LanguageModel(std::make_shared<Impl>(options));
 }
 
-std::vector<int32_t> LanguageModel::encode(std::string_view text) const {
-  return impl_->generator.loaded().tokenizer.encode(text);
+std::vector<int32_t> LanguageModel::encode(std::string_view text, bool add_special_tokens) const {
+  return impl_->generator.loaded().tokenizer.encode(text, add_special_tokens);
 }
 
 std::string LanguageModel::decode(std::span<const int32_t> token_ids,

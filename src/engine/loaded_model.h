@@ -29,6 +29,11 @@ struct LoadedModel {
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 };
 
+/// The type of cached keys and values where nobody names one: as precise as the arithmetic.
+inline KvType usual_kv_type(WeightFormat weights) {
+  return weights == WeightFormat::kF32 ? KvType::kF32 : KvType::kBF16;
+}
+
 /// Resolves the model's name, opens its files and packs the weights. A pulled name brings its
 /// adapter unless options name another. Error(kInput) in one line where something does not fit.
 LoadedModel open_model(const LoadOptions& options, ThreadPool& pool);

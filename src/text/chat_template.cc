@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/file_exists.h"
 #include "formats/gguf_magic.h"
 #include "text/jinja_interpreter.h"
 #include "text/jinja_json.h"
@@ -133,10 +134,10 @@ std::unique_ptr<ChatTemplate> ChatTemplate::load(const std::string& path) {
   if (fs::is_directory(path, ignored)) {
     const fs::path config_path = fs::path(path) / "tokenizer_config.json";
     const fs::path template_path = fs::path(path) / "chat_template.jinja";
-    const Json config = fs::exists(config_path, ignored) ? read_json(config_path) : Json::object();
+    const Json config = file_exists(config_path.string()) ? read_json(config_path) : Json::object();
     tokens = special_tokens_of(config);
-    source = fs::exists(template_path, ignored) ? read_text(template_path, kMaxSourceBytes)
-                                       : template_of(config, config_path.string());
+    source = file_exists(template_path.string()) ? read_text(template_path, kMaxSourceBytes)
+                                                : template_of(config, config_path.string());
   } else if (path.ends_with(".gguf") || has_gguf_magic(path)) {
     const GgufFile file(path);
     const auto text = file.metadata().get<std::string_view>("tokenizer.chat_template");

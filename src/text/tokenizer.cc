@@ -139,6 +139,14 @@ struct Tokenizer::Impl {
       }
       bpe.set_unknown(id, spec.fuse_unknown);
     }
+    for (const std::string& token : spec.prefix) {
+      const int32_t id = vocabulary.find_any(token);
+      if (id < 0) {
+        fail("{}: the token \"{}\" that goes before a text is not in the vocabulary", spec.where,
+             printable(token));
+      }
+      prefix.push_back(id);
+    }
   }
 
   /// Text without an added token of the first kind.
@@ -190,6 +198,7 @@ struct Tokenizer::Impl {
   bool nfc = false;
   bool ignore_merges = false;
   AddedTokenMatcher added;
+  std::vector<int32_t> prefix;         // what the file puts before a text
   AddedTokenMatcher added_normalized;  // looked for in what is left, normalised
 };
 
@@ -228,7 +237,7 @@ Tokenizer Tokenizer::load(const std::string& path) {
   return Tokenizer(std::make_unique<Impl>(spec));
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
   // NFC makes a text at most three times as long (UAX 15), and a piece must stay below 2^31 bytes.
   constexpr size_t kMaxTextBytes = INT32_MAX / 3;
   if (text.size() > kMaxTextBytes) {
@@ -242,6 +251,12 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
     } else {
       impl_->encode_text(section.text, work);
     }
+  }
+  const std::vector<int32_t>& prefix = impl_->prefix;
+  const bool begins_with_it = work.ids.size() >= prefix.size() &&
+                              std::equal(prefix.begin(), prefix.end(), work.ids.begin());
+  if (add_special_tokens && !begins_with_it) {
+    work.ids.insert(work.ids.begin(), prefix.begin(), prefix.end());
   }
   return std::move(work.ids);
 }

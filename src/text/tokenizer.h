@@ -27,13 +27,15 @@ class Tokenizer {
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  /// Token ids of `text`; special tokens written in the text become their ids, none is added.
+  /// Token ids of `text`; special tokens written in the text become their ids. None is added,
+  /// unless `add_special_tokens`: then what the file puts before a text (Llama 3: the beginning of
+  /// the text) comes first where the text does not begin with it.
   /// Invalid UTF-8 is encoded byte by byte, as its replacement would lose it. Time is near linear
   /// in the length whatever the text. As in the `tokenizers` library a byte for which the
   /// vocabulary has no token (SmolLM2 lacks some control characters) is left out, or becomes the
   /// file's unk_token. Error(kInput) for texts of 2^31 bytes and where the file's pattern takes too
   /// long.
-  std::vector<int32_t> encode(std::string_view text) const;
+  std::vector<int32_t> encode(std::string_view text, bool add_special_tokens = false) const;
 
   /// The bytes of the tokens. Ids outside the vocabulary are an Error(kInput).
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;

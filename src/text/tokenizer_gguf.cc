@@ -37,6 +37,21 @@ void read_pre(std::string_view pre, TokenizerSpec& spec) {
   }
 }
 
+/// The bos token, where the file wants it before a text: as llama.cpp also without being told where
+/// the model is a Llama 3.
+void read_prefix(const GgufMetadata& metadata, const std::vector<std::string_view>& tokens,
+                 TokenizerSpec& spec) {
+  const bool usual = spec.ignore_merges;
+  if (!metadata.get<bool>("tokenizer.ggml.add_bos_token").value_or(usual)) return;
+  const auto id = metadata.get<int64_t>("tokenizer.ggml.bos_token_id");
+  if (!id) return;
+  if (*id < 0 || *id >= static_cast<int64_t>(tokens.size())) {
+    fail("{}: tokenizer.ggml.bos_token_id {}, expected an id below {}", spec.where, *id,
+         tokens.size());
+  }
+  spec.prefix.emplace_back(tokens[static_cast<size_t>(*id)]);
+}
+
 void read_tokens(const std::vector<std::string_view>& tokens, const std::vector<int64_t>& types,
                  TokenizerSpec& spec) {
   if (tokens.size() > INT32_MAX || (!types.empty() && types.size() != tokens.size())) {
@@ -73,6 +88,7 @@ void read_tokenizer_gguf(const GgufMetadata& metadata, TokenizerSpec& spec) {
   if (!merges) fail("{}: no {} in the metadata", spec.where, kMerges);
   read_tokens(*tokens, metadata.get<std::vector<int64_t>>(kTypes).value_or(std::vector<int64_t>()),
               spec);
+  read_prefix(metadata, *tokens, spec);
   spec.merges.reserve(merges->size());
   for (size_t i = 0; i < merges->size(); ++i) {
     spec.merges.push_back(split_merge((*merges)[i], i, spec.where));

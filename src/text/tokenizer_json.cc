@@ -25,6 +25,7 @@ class SpecBuilder {
     read_pretokenizer(member(root_, "pre_tokenizer"));
     read_decoder();
     read_added_tokens();
+    read_post_processor(member(root_, "post_processor"));
   }
 
  private:
@@ -165,6 +166,23 @@ class SpecBuilder {
     const json& decoder = member(root_, "decoder");
     std::string type = text(decoder, "type", "decoder");
     if (type != "ByteLevel") unsupported("decoder", type, "\"ByteLevel\"");
+  }
+
+  /// What comes before a text is kept; what would come behind it has no place before an answer.
+  void read_post_processor(const json& processor) {
+    if (processor.is_null()) return;
+    const std::string what = "post_processor";
+    const std::string type = text(processor, "type", what);
+    if (type == "Sequence") {
+      for (const json& part : member(processor, "processors")) read_post_processor(part);
+    } else if (type == "TemplateProcessing") {
+      for (const json& piece : member(processor, "single")) {
+        if (member(piece, "Sequence").is_object()) break;
+        spec_.prefix.push_back(text(member(piece, "SpecialToken"), "id", what + ".single"));
+      }
+    } else if (type != "ByteLevel") {
+      unsupported(what, type, "\"TemplateProcessing\" or \"ByteLevel\"");
+    }
   }
 
   void read_added_tokens() {

@@ -14,7 +14,6 @@ constexpr bool is_printable(int byte) {
 }
 
 struct ByteAlphabet {
-  std::array<char32_t, 256> spelling{};
   std::array<int16_t, 0x144> byte{};  // by code point; -1: not in the alphabet
 };
 
@@ -24,7 +23,6 @@ constexpr ByteAlphabet make_alphabet() {
   char32_t next = 0x100;
   for (int byte = 0; byte < 256; ++byte) {
     char32_t spelling = is_printable(byte) ? static_cast<char32_t>(byte) : next++;
-    alphabet.spelling[static_cast<size_t>(byte)] = spelling;
     alphabet.byte[spelling] = static_cast<int16_t>(byte);
   }
   return alphabet;
@@ -33,10 +31,6 @@ constexpr ByteAlphabet make_alphabet() {
 constexpr ByteAlphabet kAlphabet = make_alphabet();
 
 }  // namespace
-
-void append_byte_spelling(std::string& out, uint8_t byte) {
-  append_utf8(out, kAlphabet.spelling[byte]);
-}
 
 bool append_spelled_bytes(std::string& out, std::string_view spelling) {
   size_t before = out.size();

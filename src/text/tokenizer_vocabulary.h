@@ -8,12 +8,9 @@
 
 namespace orthrus {
 
-/// Writes byte `byte` in the alphabet of GPT-2's byte-level BPE: every byte is a printable
-/// character, "Ġ" a space.
-void append_byte_spelling(std::string& out, uint8_t byte);
-
-/// Appends the bytes that `spelling` stands for in that alphabet; false (and nothing appended)
-/// where a character is not of it.
+/// Appends the bytes that `spelling` stands for in the alphabet of GPT-2's byte-level BPE (every
+/// byte is a printable character, "Ġ" a space); false (and nothing appended) where a character is
+/// not of it.
 bool append_spelled_bytes(std::string& out, std::string_view spelling);
 
 /// Tokens by id and by their bytes. Immutable after building and safe to use from many threads.

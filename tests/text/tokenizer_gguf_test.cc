@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
+
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "tokenizer_test_support.h"
 
@@ -20,6 +22,8 @@ struct Spec {
   Strings tokens = {"a", "b", "1", "Ġ", "ab", "Ġa", "11", "<s>", "[X]", "e", "Ì", "ģ", "Ã", "©"};
   Strings merges = {"a b", "Ġ a", "1 1"};
   std::vector<int32_t> types = {1, 1, 1, 1, 1, 1, 1, 3, 4, 1, 1, 1, 1, 1};
+  std::optional<bool> add_bos;
+  int32_t bos = 7;
 };
 
 /// Writes GGUF version 3 (ggml's gguf.md), little endian.
@@ -36,6 +40,16 @@ class GgufWriter {
     number<uint32_t>(kString);
     string(value);
   }
+  void entry(const std::string& key, bool value) {
+    string(key);
+    number<uint32_t>(kBool);
+    out_ += value ? '\1' : '\0';
+  }
+  void entry(const std::string& key, int32_t value) {
+    string(key);
+    number<uint32_t>(kInt32);
+    number(value);
+  }
   void entry(const std::string& key, const Strings& values) {
     array(key, kString, values.size());
     for (const std::string& value : values) string(value);
@@ -48,6 +62,7 @@ class GgufWriter {
 
  private:
   static constexpr uint32_t kInt32 = 5;
+  static constexpr uint32_t kBool = 7;
   static constexpr uint32_t kString = 8;
   static constexpr uint32_t kArray = 9;
 
@@ -80,12 +95,14 @@ class TokenizerGguf : public testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
 
   Tokenizer load(const Spec& spec) {
-    GgufWriter writer(5);
+    GgufWriter writer(spec.add_bos ? 7 : 6);
     writer.entry("tokenizer.ggml.model", spec.model);
     writer.entry("tokenizer.ggml.pre", spec.pre);
     writer.entry("tokenizer.ggml.tokens", spec.tokens);
     writer.entry("tokenizer.ggml.merges", spec.merges);
     writer.entry("tokenizer.ggml.token_type", spec.types);
+    writer.entry("tokenizer.ggml.bos_token_id", spec.bos);
+    if (spec.add_bos) writer.entry("tokenizer.ggml.add_bos_token", *spec.add_bos);
     std::ofstream(path_, std::ios::binary) << writer.bytes();
     return Tokenizer::load(path_.string());
   }
@@ -126,6 +143,23 @@ TEST_F(TokenizerGguf, PreNamesAreTheModelsPatterns) {
   // Only GPT-2's and SmolLM2's take the space before a digit into its piece; Qwen's text is NFC.
   EXPECT_EQ(encode("qwen2", "e\u0301"), (Ids{12, 13}));
   EXPECT_EQ(encode("llama-bpe", "e\u0301"), (Ids{9, 10, 11}));
+}
+
+TEST_F(TokenizerGguf, TheBosTokenComesFirstWhereTheFileWantsIt) {
+  const auto encoded = [&](const char* pre, std::optional<bool> add_bos) {
+    Spec spec;
+    spec.pre = pre;
+    spec.add_bos = add_bos;
+    return load(spec).encode("ab", true);
+  };
+  EXPECT_EQ(encoded("smollm", std::nullopt), (Ids{4}));
+  EXPECT_EQ(encoded("smollm", true), (Ids{7, 4}));
+  EXPECT_EQ(encoded("llama-bpe", std::nullopt), (Ids{7, 4}));
+  EXPECT_EQ(encoded("llama-bpe", false), (Ids{4}));
+  Spec outside;
+  outside.add_bos = true;
+  outside.bos = 14;
+  EXPECT_NE(refusal(outside).find("bos_token_id 14, expected an id below 14"), std::string::npos);
 }
 
 TEST_F(TokenizerGguf, LlamaIgnoresMerges) {

@@ -186,11 +186,36 @@ struct Refused {
   const char* message;  // part of what must be said
 };
 
+// Llama 3's file has this shape; the ids are those of the `tokenizers` package.
+TEST(TokenizerJson, WhatComesBeforeATextIsAddedWhereAskedFor) {
+  json document = small_tokenizer();
+  document["added_tokens"] = json::array({added(12, "<s>")});
+  const json sequence = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  const json start = {{"SpecialToken", {{"id", "<s>"}, {"type_id", 0}}}};
+  const json end = {{"SpecialToken", {{"id", "[X]"}, {"type_id", 0}}}};
+  document["post_processor"] = {
+      {"type", "Sequence"},
+      {"processors", json::array({{{"type", "ByteLevel"}, {"add_prefix_space", true}},
+                                  {{"type", "TemplateProcessing"},
+                                   {"single", json::array({start, sequence, end})}}})}};
+  const Tokenizer tokenizer = Tokenizer::from_json(document.dump());
+  EXPECT_EQ(tokenizer.encode("ab"), (Ids{8}));
+  EXPECT_EQ(tokenizer.encode("ab", true), (Ids{12, 8}));
+  EXPECT_EQ(tokenizer.encode("<s>ab", true), (Ids{12, 8}));
+  EXPECT_EQ(tokenizer.encode("", true), (Ids{12}));
+  EXPECT_EQ(Tokenizer::from_json(small_tokenizer().dump()).encode("ab", true), (Ids{8}));
+}
+
 TEST(TokenizerJson, WhatIsNotSupportedIsNamed) {
   json strip = {{"type", "Strip"}};
   const Refused cases[] = {
       {"/model/type", "Unigram", "model.type \"Unigram\""},
       {"/model/dropout", 0.1, "model.dropout"},
+      {"/post_processor", {{"type", "BertProcessing"}}, "post_processor \"BertProcessing\""},
+      {"/post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single", json::array({{{"SpecialToken", {{"id", "<q>"}}}}})}},
+       "the token \"<q>\" that goes before a text"},
       {"/model/byte_fallback", true, "model.byte_fallback"},
       {"/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix \"</w>\""},
       {"/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix \"##\""},
