@@ -11,8 +11,17 @@
 #include "base/error.h"
 #include "cache/block_table.h"
 #include "decode/decoder.h"
+#include "decode/sampler.h"
 
 namespace orthrus {
+
+using Tokens = std::vector<int32_t>;
+
+inline Tokens prompt_of(int64_t size, int64_t vocab) {
+  Tokens prompt;
+  for (int64_t i = 0; i < size; ++i) prompt.push_back(static_cast<int32_t>((i * 7 + 3) % vocab));
+  return prompt;
+}
 
 inline KvLayout small_layout() {
   return {.layers = 1,
@@ -164,5 +173,16 @@ struct FakeRun {
   TokenSink* sink = nullptr;
   Drafter* drafter = nullptr;
 };
+
+/// prompt + answer of plain AR, by definition rather than by Decoder's cycles.
+inline Tokens reference_answer(const FakeModel& fake, const Tokens& prompt,
+                               const SamplingOptions& sampling, int64_t count) {
+  Sampler sampler(sampling, fake.vocab(), choose_isa());
+  Tokens tokens = prompt;
+  for (int64_t i = 0; i < count; ++i) {
+    tokens.push_back(*sampler.choose(fake.ar_logits(tokens), tokens, NoiseStream::kToken));
+  }
+  return {tokens.begin() + static_cast<std::ptrdiff_t>(prompt.size()), tokens.end()};
+}
 
 }  // namespace orthrus

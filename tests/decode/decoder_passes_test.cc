@@ -1,0 +1,181 @@
+// The passes that a decoder plans, and what ends a request before its time.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "decode/decoder.h"
+#include "decode/fake_model.h"
+
+namespace orthrus {
+namespace {
+
+TEST(Decoder, RerunsTheLastTokenOfACachedPrompt) {
+  FakeModel fake(32, 8);
+  FakeRun run(fake, prompt_of(20, 32));
+  run.options.max_new_tokens = 6;
+  const Tokens wanted = run.generate().token_ids;
+  run.table.set_length(20);  // the whole prompt is still there
+  Decoder again(run.setup());
+  const Span span = again.plan(100, 1);
+  EXPECT_EQ(span.first_position, 19);
+  EXPECT_EQ(span.tokens.size(), 1u);
+  again.consume(fake.run(span));
+  run.drive(again);
+  EXPECT_EQ(again.result().token_ids, wanted);
+  EXPECT_EQ(again.result().cached_tokens, 19);
+}
+
+TEST(Decoder, AsksOnlyForLogitsItUses) {
+  FakeModel fake(32, 8);
+  FakeRun run(fake, prompt_of(20, 32));
+  run.prefill_chunk = 8;
+  run.options.draft_max = 5;
+  Decoder decoder(run.setup());
+  for (const int64_t rows : {8, 8, 4}) {
+    ASSERT_TRUE(decoder.in_prefill());
+    const Span span = decoder.plan(100, 1);
+    EXPECT_EQ(static_cast<int64_t>(span.tokens.size()), rows);
+    EXPECT_EQ(span.logits_end - span.logits_begin, rows == 4 ? 1 : 0);
+    decoder.consume(fake.run(span));
+  }
+  EXPECT_FALSE(decoder.in_prefill());
+  EXPECT_EQ(decoder.result().forward_passes, 1);
+  Span span = decoder.plan(100, 1);
+  EXPECT_EQ(span.view, View::kDiffusion);
+  EXPECT_EQ(span.first_position, 20);
+  EXPECT_EQ(span.tokens.size(), 6u);
+  EXPECT_EQ(span.logits_begin, 0);
+  EXPECT_EQ(span.logits_end, 5);  // the last position proposes nothing
+  decoder.consume(fake.run(span));
+  span = decoder.plan(100, 1);
+  EXPECT_EQ(span.view, View::kAr);
+  EXPECT_EQ(span.first_position, 20);
+  EXPECT_EQ(span.tokens.size(), 6u);
+  EXPECT_EQ(span.logits_end - span.logits_begin, 6);
+}
+
+TEST(Decoder, CutsBlocksToTheRowsItGets) {
+  FakeModel fake(48, 8, 0.3);
+  const Tokens prompt = prompt_of(13, 48);
+  const Tokens wanted = reference_answer(fake, prompt, {}, 40);
+  for (const int64_t rows : {1, 2, 3, 5}) {
+    FakeRun run(fake, prompt);
+    run.options.draft_max = 7;
+    run.options.max_new_tokens = 40;
+    EXPECT_EQ(run.generate(rows).token_ids, wanted) << rows;
+  }
+}
+
+TEST(Decoder, IsPlainArWithoutDiffusionView) {
+  FakeModel fake(48, 8);
+  FakeRun off(fake, prompt_of(3, 48));
+  off.options.max_new_tokens = 20;
+  off.options.draft_max = 7;
+  off.options.use_diffusion_mode = false;
+  EXPECT_EQ(off.generate().drafted, 0);
+  fake.model().layers[0].diff.reset();
+  FakeRun absent(fake, prompt_of(3, 48));
+  absent.options.max_new_tokens = 20;
+  absent.options.draft_max = 7;
+  EXPECT_EQ(absent.generate().drafted, 0);
+}
+
+TEST(Decoder, CancelsBetweenPassesAndFromTheSink) {
+  FakeModel fake(48, 8);
+  FakeRun run(fake, prompt_of(3, 48));
+  run.options.draft_max = 7;
+  Decoder decoder(run.setup());
+  for (int i = 0; i < 4; ++i) decoder.consume(fake.run(decoder.plan(100, 1)));
+  const size_t count = decoder.result().token_ids.size();
+  const Span span = decoder.plan(100, 1);
+  decoder.cancel();
+  decoder.consume(fake.run(span));
+  EXPECT_TRUE(decoder.finished());
+  EXPECT_EQ(decoder.result().finish_reason, FinishReason::kCancelled);
+  EXPECT_EQ(decoder.result().token_ids.size(), count);
+  EXPECT_EQ(run.table.length(), static_cast<int64_t>(decoder.tokens().size()) - 1);
+}
+
+TEST(Decoder, BadLogitsEndTheRequestOrTheDraft) {
+  FakeModel fake(48, 8, 0.1);
+  const Tokens prompt = prompt_of(6, 48);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tokens wanted = reference_answer(fake, prompt, {}, 30);
+  for (const float bad : {nan, inf}) {
+    for (const View view : {View::kAr, View::kDiffusion}) {
+      FakeRun run(fake, prompt);
+      run.options.max_new_tokens = 30;
+      run.options.draft_max = 7;
+      Decoder decoder(run.setup());
+      while (!decoder.finished()) {
+        const Span span = decoder.plan(100, 1);
+        std::vector<float> logits = fake.run(span);
+        const bool late = decoder.tokens().size() > 12;
+        // Row 0 of an AR span, row 2 of a draft.
+        const size_t at = view == View::kAr ? 5 : static_cast<size_t>(2 * fake.vocab() + 7);
+        if (span.view == view && late && at < logits.size()) logits[at] = bad;
+        decoder.consume(logits);
+      }
+      if (view == View::kDiffusion) {
+        EXPECT_EQ(decoder.result().token_ids, wanted);
+        EXPECT_GT(std::count(decoder.result().accepted_per_cycle.begin(),
+                             decoder.result().accepted_per_cycle.end(), 2),
+                  0);
+        continue;
+      }
+      ASSERT_TRUE(decoder.error().has_value());
+      EXPECT_EQ(decoder.error()->kind(), ErrorKind::kInput);
+      EXPECT_THROW(decoder.result(), Error);
+      const auto known = decoder.tokens();
+      EXPECT_TRUE(std::equal(known.begin() + 6, known.end(), wanted.begin()));
+    }
+  }
+}
+
+TEST(Decoder, EverythingBannedIsAnError) {
+  FakeModel fake(8, 4);
+  FakeRun run(fake, prompt_of(3, 8));
+  for (int32_t i = 0; i < 8; ++i) {
+    run.options.sampling.logit_bias.push_back({i, -std::numeric_limits<double>::infinity()});
+  }
+  Decoder decoder(run.setup());
+  run.drive(decoder);
+  EXPECT_TRUE(decoder.error().has_value());
+}
+
+TEST(Decoder, RefusesOptionsOutOfRange) {
+  FakeModel fake(16, 4);
+  const auto kind_of = [&](auto change) {
+    FakeRun run(fake, prompt_of(4, 16));
+    change(run);
+    try {
+      Decoder decoder(run.setup());
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos);
+      return static_cast<int>(error.kind());
+    }
+    return -1;
+  };
+  const int usage = static_cast<int>(ErrorKind::kUsage),
+            input = static_cast<int>(ErrorKind::kInput);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.draft_max = 0; }), -1);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.draft_max = -2; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.max_new_tokens = -2; }), usage);
+  EXPECT_EQ(kind_of([&](FakeRun& r) { r.options.sampling.temperature = nan; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.sampling.temperature = -0.5; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.sampling.top_k = -1; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.sampling.top_p = 0; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.sampling.min_p = 1.5; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.sampling.repeat_penalty = 0; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.sampling.repeat_last_n = -2; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.options.sampling.logit_bias = {{16, 1.0}}; }), usage);
+  EXPECT_EQ(kind_of([&](FakeRun& r) { r.options.sampling.logit_bias = {{1, nan}}; }), usage);
+  EXPECT_EQ(kind_of([&](FakeRun& r) { r.options.consensus_threshold = nan; }), usage);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.prompt.assign(5000, 1); }), input);
+  EXPECT_EQ(kind_of([](FakeRun& r) { r.prompt.push_back(16); }), input);
+}
+
+}  // namespace
+}  // namespace orthrus
