@@ -41,10 +41,12 @@ for name in ("token_weighted", "per_prompt_mean"):
 PY
 done
 
-echo "$model, dual view against plain AR"
-save "compare-$model.txt" "$program" bench -m "$model" --compare ar,dual --reps "$reps" \
-  --prompts "$questions" --limit 8
-cat "$out/compare-$model.txt"
+for weights in auto bf16; do
+  echo "$model, $weights weights, dual view against plain AR"
+  save "compare-$model-$weights.txt" "$program" bench -m "$model" --weights "$weights" \
+    --compare ar,dual --reps "$reps" --prompts "$questions" --limit 8
+  cat "$out/compare-$model-$weights.txt"
+done
 
 echo "$model, perplexity"
 python3 -c 'import json, sys
