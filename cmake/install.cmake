@@ -1,11 +1,13 @@
+include(GNUInstallDirs)
+
 # What the program knows of its build.
 set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/cli/version.cc APPEND PROPERTY COMPILE_DEFINITIONS
              ORTHRUS_VERSION="${PROJECT_VERSION}")
 set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/engine/model_registry.cc APPEND PROPERTY COMPILE_DEFINITIONS
+             ORTHRUS_INSTALLED_MODELS="${CMAKE_INSTALL_FULL_DATADIR}/orthrus/models"
              ORTHRUS_SOURCE_MODELS="${CMAKE_SOURCE_DIR}/models")
 
 # `cmake --install`: the program, the library with its public headers and CMake package, the adapters.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(ORTHRUS_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/orthrus)
 

@@ -10,6 +10,7 @@
 #include "engine/model_registry.h"
 #include "formats/adapter.h"
 #include "formats/checkpoint.h"
+#include "formats/printable.h"
 #include "formats/tensor_names.h"
 
 namespace orthrus {
@@ -52,8 +53,16 @@ class AdapterCommand : public Command {
     take_words();
     const ResolvedModel resolved = resolve_model(model_);
     const std::string path = path_.empty() ? resolved.adapter : path_;
-    if (path.empty()) fail_usage("adapter: which one? {} brings none of its own", model_);
     const Checkpoint base = open_checkpoint(resolved.path);
+    if (path.empty() && base.config.is_orthrus) {
+      fail_usage(
+          "adapter: the diffusion weights of {} are in its own files, not in an adapter: `orthrus "
+          "inspect` shows them",
+          printable(model_));
+    }
+    if (path.empty()) {
+      fail_usage("adapter: which one? {} has no diffusion view of its own", printable(model_));
+    }
     const Adapter adapter = open_adapter(path, base.config);
     if (to_.empty()) {
       show(adapter, base);

@@ -41,8 +41,20 @@ void refuse_unknown_word(const std::string& argument) {
     return i < argument.size() && std::isalpha(static_cast<unsigned char>(argument[i]));
   };
   if (argument.starts_with("-") && letter(1) && letter(2)) {
-    fail_usage("unknown flag {}", printable(argument));
+    fail_usage("unknown flag {}: `orthrus COMMAND --help` lists them", printable(argument));
   }
+}
+
+/// llama.cpp's -b counts prompt tokens, the batch of this program counts sequences.
+void refuse_logical_batch(const std::string& argument) {
+  const auto digit = [&](size_t i) {
+    return i < argument.size() && (std::isdigit(static_cast<unsigned char>(argument[i])) ||
+                                   argument[i] == '=' || argument[i] == '-');
+  };
+  if (argument != "-b" && !(argument.starts_with("-b") && digit(2))) return;
+  fail_usage(
+      "-b: llama.cpp's logical batch does not exist here: -ub says how many prompt tokens a pass "
+      "takes, --batch (generate, plan) how many sequences run at once");
 }
 
 }  // namespace
@@ -55,6 +67,13 @@ std::vector<std::string> canonical_arguments(std::vector<std::string> arguments)
       break;
     }
     std::string argument = long_name(arguments[i]);
+    refuse_logical_batch(argument);
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1) {
+      argument.pop_back();  // CLI11 would take the next argument for the value
+      out.push_back(std::move(argument));
+      out.emplace_back();
+      continue;
+    }
     bool joined = false;
     for (const auto& [flag, name] : kTextFlags) {
       if (argument != flag || i + 1 == arguments.size()) continue;

@@ -7,7 +7,9 @@ namespace orthrus {
 
 /// Rewrites what CLI11 does not take as llama.cpp users write it: flags of several letters behind
 /// one dash (-ctk, -ctv, -ub, -sys) become their long names, and a text that starts with a dash is
-/// joined to its flag (-p "-x" becomes --prompt=-x). Nothing after "--" is touched.
+/// joined to its flag (-p "-x" becomes --prompt=-x), an empty value parted from it (--prompt= is
+/// --prompt ""). Nothing after "--" is touched. Error(kUsage) for flags of llama.cpp that mean
+/// something else here or nothing.
 std::vector<std::string> canonical_arguments(std::vector<std::string> arguments);
 
 }  // namespace orthrus

@@ -17,6 +17,9 @@ constexpr const char* kHelp =
     "/exit   leave (also Ctrl-D)\nCtrl-C stops an answer; twice at the prompt it leaves. "
     "A line that ends in \\ goes on in the next.\n";
 
+/// How to go on where a prompt leaves no room for an answer.
+constexpr const char* kTooLong = " (/reset forgets the conversation and makes room)";
+
 /// A conversation: its messages and the KV cache they were computed into.
 class Chat {
  public:
@@ -38,11 +41,13 @@ class Chat {
   /// this is false.
   bool turn(const std::string& text) {
     const auto before = request_;
+    size_t prompt_tokens = 0;
     try {
       add_message(request_, "user", text);
       InterruptGuard interrupt(/*second_ends=*/false);
       const std::vector<int32_t> prompt = encode_chat(model_, request_);
-      StdoutStreamer streamer(prompt.size());
+      prompt_tokens = prompt.size();
+      StdoutStreamer streamer(prompt_tokens);
       last_ = model_.generate(prompt, options_, &streamer, &session_, interrupt.token());
       streamer.end_line();
       if (interrupt.interrupted()) print_stderr("(stopped)\n");
@@ -54,7 +59,9 @@ class Chat {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kInternal) throw;
       request_ = before;
-      print_stderr(fmt::format("orthrus: error: {}\n", error.what()));
+      const bool too_long = static_cast<int64_t>(prompt_tokens) >= model_.max_seq_len();
+      const bool helps = too_long && before != empty_;
+      print_stderr(fmt::format("orthrus: error: {}{}\n", error.what(), helps ? kTooLong : ""));
       return false;
     }
   }
@@ -78,6 +85,7 @@ class ChatCommand : public Command {
     add_template_flags(app, prompt_);
     add_generation_flags(app, generation_);
     app.add_flag("-v,--verbose", verbose_, "counters on stderr after every answer");
+    app.footer(std::string("In the chat:\n") + kHelp);
   }
 
   int run() override {

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "cli/nearest.h"
+#include "formats/printable.h"
 
 namespace orthrus {
 namespace {
@@ -54,7 +56,9 @@ nlohmann::json to_json(const YAML::Node& node, int depth, int& budget) {
   nlohmann::json object = nlohmann::json::object();
   for (const auto& item : node) {
     if (!item.first.IsScalar()) fail_usage("a key is not a plain word");
-    object[item.first.Scalar()] = to_json(item.second, depth + 1, budget);
+    const std::string& key = item.first.Scalar();
+    if (object.contains(key)) fail_usage("{} is set twice", printable(key));
+    object[key] = to_json(item.second, depth + 1, budget);
   }
   return object;
 }
@@ -86,6 +90,10 @@ class ConfigReader {
     if (!root.IsMap()) fail_usage("{}: expected keys and values at the top", path_);
     for (const auto& item : root) {
       if (!item.first.IsScalar()) fail_usage("{}: a key is not a plain word", path_);
+      const std::string& key = item.first.Scalar();
+      if (!seen_.insert(flag_name(key)).second) {
+        fail_usage("{}: {} is set twice", path_, printable(key));
+      }
       apply_key(item.first.Scalar(), item.second);
     }
     if (!unused_.empty()) {
@@ -103,7 +111,8 @@ class ConfigReader {
     if (!known) {
       std::vector<std::string> candidates = all_flags_;
       candidates.insert(candidates.end(), kServingKeys.begin(), kServingKeys.end());
-      fail_usage("{}: unknown key {} (the nearest is {})", path_, key, nearest(name, candidates));
+      fail_usage("{}: unknown key {}{}: keys are the long names of flags, as --help lists them",
+                 path_, printable(key), nearest_hint(name, candidates));
     }
     unused_.push_back(key);
   }
@@ -150,6 +159,7 @@ class ConfigReader {
   const std::vector<std::string>& all_flags_;
   std::vector<CLI::Option*> applied_;
   std::vector<std::string> unused_;
+  std::set<std::string> seen_;  // as names of flags
 };
 
 }  // namespace
@@ -163,7 +173,11 @@ void apply_config_file(const std::string& path, CLI::App& app,
   }
   std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   try {
-    ConfigReader(path, app, all_flags).apply(YAML::Load(text));
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      fail_usage("{}: {} YAML documents, expected one (no line ---)", path, documents.size());
+    }
+    if (!documents.empty()) ConfigReader(path, app, all_flags).apply(documents.front());
   } catch (const YAML::Exception& error) {
     fail("{}:{}: not YAML or JSON: {}", path, error.mark.line + 1, error.msg);
   }

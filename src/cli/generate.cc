@@ -8,6 +8,7 @@
 #include "cli/prompt.h"
 #include "cli/result_report.h"
 #include "cli/result_writer.h"
+#include "cli/runtime_weights.h"
 #include "cli/terminal.h"
 #include "engine/prompt_lines.h"
 #include "formats/printable.h"
@@ -23,14 +24,14 @@ class GenerateCommand : public Command {
            "input", input_,
            "JSONL, - for stdin; a line has \"token_ids\", \"messages\" (and may have \"tools\" and "
            "\"kwargs\") or \"prompt\", and may have \"max_tokens\" and \"seed\"; other keys come "
-           "back with the result")
+           "back with the result, but those that a result has of its own")
         ->capture_default_str()
         ->group("Input");
     app.add_option("-f,--file", input_, "the same")->group("Input");
     app.add_option("-o,--output", output_, "file of the results (default: stdout)")->group("Input");
     add_template_flags(app, prompt_);
     app.add_flag("--raw", prompt_.raw, "no chat template around prompts")->group("Input");
-    app.add_option("-b,--batch", batch_, "sequences that share passes")
+    app.add_option("--batch", batch_, "sequences that share passes")
         ->check(number_in(1, 1024))
         ->capture_default_str();
     add_generation_flags(app, generation_);
@@ -45,6 +46,7 @@ class GenerateCommand : public Command {
     const std::vector<PromptLine> lines = parse_prompt_lines(read_all(input_), input_);
     LanguageModel model = load_language_model(model_flags_, batch_);
     const GenerateOptions options = generate_options(generation_, model_flags_, model);
+    const RunSettings settings{model, model_flags_, runtime_weights(model_flags_)};
     ResultWriter writer(output_, lines);
     std::vector<BatchRequest> requests;
     std::vector<size_t> line_of;  // of each request
@@ -66,8 +68,7 @@ class GenerateCommand : public Command {
     model.generate_batch(
         requests,
         [&](size_t index, GenerateResult result) {
-          const auto report = result_json(result, requests[index].options, model_flags_, model);
-          writer.add(line_of[index], report);
+          writer.add(line_of[index], result_json(result, requests[index].options, settings));
           advance();
         },
         [&](size_t index, const std::string& message) {

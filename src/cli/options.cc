@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cerrno>
 #include <cmath>
@@ -13,6 +14,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/terminal.h"
+#include "engine/model_registry.h"
+#include "formats/checkpoint.h"
 #include "formats/printable.h"
 
 namespace orthrus {
@@ -109,6 +112,28 @@ void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
       ->group(group);
 }
 
+// Drafts of untrained weights are poor: nobody wants them in place of trained ones unawares.
+void warn_of_trained_weights(const std::string& name) {
+  const ResolvedModel model = resolve_model(name);
+  if (model.adapter.empty() && !open_checkpoint(model.path).config.is_orthrus) return;
+  spdlog::warn("--adapter copy: untrained weights take the place of the trained ones that {} has",
+               printable(name));
+}
+
+// Flags that say how to draft are for the dual view alone.
+void warn_of_unused_draft_flags(const GenerationFlags& flags, const ModelFlags& model_flags) {
+  std::vector<std::string> unused;
+  if (flags.draft_max != "auto" && parse_draft_max(flags.draft_max) > 0) {
+    unused.push_back("--draft-max " + flags.draft_max);
+  }
+  if (flags.consensus != "exact") unused.push_back("--consensus " + flags.consensus);
+  if (flags.consensus_stats) unused.emplace_back("--consensus-stats");
+  if (unused.empty()) return;
+  spdlog::warn("without effect {}: {}",
+               model_flags.view == "ar" ? "with --view ar" : "without a diffusion view",
+               fmt::join(unused, ", "));
+}
+
 }  // namespace
 
 CLI::Validator number_in(double least, double most) {
@@ -122,6 +147,19 @@ CLI::Validator number_in(double least, double most) {
                                  printable(text))
                    : fmt::format("expected a number from {} to {}, found \"{}\"", least, most,
                                  printable(text));
+      },
+      "");
+}
+
+CLI::Validator kv_type_name() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (text == "bf16" || text == "f32") return {};
+        return fmt::format(
+            "expected bf16 or f32, found \"{}\" (there is no f16 and no quantised cache; bf16 "
+            "takes "
+            "as many bytes as f16)",
+            printable(text));
       },
       "");
 }
@@ -159,10 +197,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--cache-type-k", flags.key_type, "(-ctk) type of cached keys")
-      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->check(kv_type_name())
       ->group(group);
   app.add_option("--cache-type-v", flags.value_type, "(-ctv) type of cached values")
-      ->check(CLI::IsMember({"bf16", "f32"}))
+      ->check(kv_type_name())
       ->group(group);
 }
 
@@ -254,6 +292,7 @@ LoadOptions load_options(const ModelFlags& flags, int64_t batch) {
   if (flags.view == "ar" && !flags.adapter.empty()) {
     fail_usage("--adapter has no use with --view ar");
   }
+  if (flags.adapter == "copy") warn_of_trained_weights(flags.model);
   LoadOptions options;
   options.model = flags.model;
   options.adapter = flags.adapter;
@@ -292,6 +331,7 @@ GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags&
   options.max_new_tokens = flags.max_tokens;
   options.use_diffusion_mode = model_flags.view != "ar" && model.has_diffusion_view();
   options.draft_max = parse_draft_max(flags.draft_max);
+  if (!options.use_diffusion_mode) warn_of_unused_draft_flags(flags, model_flags);
   const int64_t most_drafts = model.info().block_size - 1;
   if (options.use_diffusion_mode && options.draft_max > most_drafts) {
     spdlog::info("--draft-max {}: the model drafts at most {} tokens a cycle", options.draft_max,

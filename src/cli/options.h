@@ -62,6 +62,9 @@ int64_t parse_draft_max(const std::string& text);
 /// For numbers from `least` to `most`; refuses NaN.
 CLI::Validator number_in(double least, double most);
 
+/// For the type of cached keys or values.
+CLI::Validator kv_type_name();
+
 /// Names of enum values, as flags and reports have them.
 WeightFormat weight_format(const std::string& name);
 std::optional<KvType> kv_type(const std::string& name);
@@ -71,6 +74,7 @@ const char* finish_reason_name(FinishReason reason);
 /// Error(kUsage) where no model was named.
 void require_model(const std::string& model);
 
+/// Checks that the flags fit together. Warns where `--adapter copy` replaces trained weights.
 LoadOptions load_options(const ModelFlags& flags, int64_t batch = 1);
 
 /// A notice where `-c` asks for more than the model's limit.

@@ -36,12 +36,13 @@ class PlanCommand : public Command {
   void add_flags(CLI::App& app) override {
     add_model_flags(app, flags_);
     app.add_option("path", path_, "the model, as with -m");
-    app.add_option("-b,--batch", batch_, "sequences at once")
+    app.add_option("--batch", batch_, "sequences at once")
         ->check(number_in(1, 1e6))
         ->capture_default_str();
     app.add_option("--budget", budget_gb_, "GB of memory (default: what is available here)")
         ->check(number_in(0, 1e9));
     app.add_flag("--json", json_, "as one JSON object");
+    app.footer("Exit code: 0 where the plan fits the budget, 1 where it does not.");
   }
 
   int run() override {
@@ -49,7 +50,7 @@ class PlanCommand : public Command {
     const OpenedModel model = open_model_files(flags_);
     const Plan plan = make_plan(model);
     print(json_ ? dump_json(report(plan)) + "\n" : page(model, plan));
-    return 0;
+    return plan.fits() ? 0 : 1;
   }
 
  private:

@@ -45,8 +45,8 @@ const CommandEntry* find_command(const std::string& name) {
   }
   std::vector<std::string> names;
   for (const CommandEntry& entry : commands()) names.emplace_back(entry.name);
-  fail_usage("unknown command {} (the nearest is {}): `orthrus --help` lists them", printable(name),
-             nearest(name, names));
+  fail_usage("unknown command {}{}: `orthrus --help` lists them", printable(name),
+             nearest_hint(name, names));
 }
 
 std::vector<std::string> long_flags(const CLI::App& app) {
@@ -68,14 +68,31 @@ std::vector<std::string> all_long_flags() {
   return names;
 }
 
-// CLI11 says which arguments nobody took; the nearest flag helps where it is a typing mistake.
-[[noreturn]] void fail_extras(const CLI::App& app) {
-  const std::vector<std::string> extras = app.remaining();
+// CLI11 says which arguments nobody took, the "--" that ends the flags among them; the nearest flag
+// helps where it is a typing mistake.
+void refuse_extras(const CLI::App& app, const char* command) {
+  std::vector<std::string> extras = app.remaining();
+  const auto end_of_flags = std::find(extras.begin(), extras.end(), "--");
+  const bool flag = end_of_flags != extras.begin();
+  if (end_of_flags != extras.end()) extras.erase(end_of_flags);
+  if (extras.empty()) return;
   const std::string& first = extras.front();
-  if (!first.starts_with("--")) fail_usage("unexpected argument {}", printable(first));
-  const std::string name = first.substr(2, first.find('=') - 2);
-  fail_usage("unknown flag --{} (the nearest is --{})", printable(name),
-             nearest(name, long_flags(app)));
+  if (!flag || !first.starts_with('-')) fail_usage("unexpected argument {}", printable(first));
+  const std::string name = first.substr(0, first.find('='));
+  fail_usage("unknown flag {}{}: `orthrus {} --help` lists them", printable(name),
+             nearest_hint(name.substr(std::min<size_t>(2, name.size())), long_flags(app), "--"),
+             command);
+}
+
+// An empty value is most often a shell variable that is not set: for no flag is it the same as
+// leaving the flag away. A text to answer may be empty.
+void refuse_empty_values(CLI::App& app) {
+  const CLI::Validator not_empty(
+      [](std::string& value) { return value.empty() ? "the value is empty" : std::string(); }, "");
+  for (CLI::Option* option : app.get_options()) {
+    const bool text = option->check_lname("prompt") || option->get_name() == "text";
+    if (!text && option->get_expected_min() > 0) option->check(not_empty);
+  }
 }
 
 /// Messages quote what they were given: one line, without control characters, of bounded length.
@@ -100,7 +117,11 @@ int run_command(const CommandEntry& entry, std::vector<std::string> arguments) {
   auto command = entry.make();
   command->add_flags(app);
   std::string config;
-  app.add_option("--config", config, "flags from a YAML or JSON file; the command line wins");
+  app.add_option(
+      "--config", config,
+      "flags from a YAML or JSON file, by their long names as listed here or the keys of "
+      "the article (docs/formats.md lists those); the command line wins");
+  refuse_empty_values(app);
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));
@@ -110,7 +131,7 @@ int run_command(const CommandEntry& entry, std::vector<std::string> arguments) {
   } catch (const CLI::ParseError& error) {
     fail_usage("{}: {}", entry.name, error.what());
   }
-  if (!app.remaining().empty()) fail_extras(app);
+  refuse_extras(app, entry.name);
   if (!config.empty()) apply_config_file(config, app, all_long_flags());
   return command->run();
 }

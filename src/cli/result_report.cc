@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 
 #include "cli/terminal.h"
 
@@ -22,25 +25,39 @@ Json bias_json(const SamplingOptions& sampling) {
   return list;
 }
 
-Json settings_json(const GenerateOptions& options, const ModelFlags& flags,
-                   const LanguageModel& model) {
+// Most drafts a cycle, as the decoder has them.
+Json draft_max_json(const GenerateOptions& options, const ModelInfo& info) {
+  if (!options.use_diffusion_mode) return nullptr;
+  const int64_t full = info.block_size - 1;
+  if (options.draft_max >= 0) return std::min(options.draft_max, full);
+  return options.consensus == Consensus::kExact ? Json("auto") : Json(full);
+}
+
+Json settings_json(const GenerateResult& result, const GenerateOptions& options,
+                   const RunSettings& settings) {
   const SamplingOptions& sampling = options.sampling;
+  const ModelFlags& flags = settings.flags;
+  const LanguageModel& model = settings.model;
   const ModelInfo info = model.info();
+  const bool dual = options.use_diffusion_mode;
+  const int64_t room = model.max_seq_len() - result.prompt_tokens;
+  const int64_t max_tokens =
+      options.max_new_tokens < 0 ? room : std::min(options.max_new_tokens, room);
   return {{"model", flags.model},
           {"path", info.path},
           {"adapter", info.diffusion_source},
-          {"view", options.use_diffusion_mode ? "dual" : "ar"},
-          {"weights", flags.weights},
+          {"view", dual ? "dual" : "ar"},
+          {"weights", settings.weights},
           {"cache_type_k", kv_type_name(info.key_type)},
           {"cache_type_v", kv_type_name(info.value_type)},
           {"isa", info.isa},
           {"threads", info.threads},
           {"ctx_size", model.max_seq_len()},
-          {"ubatch_size", flags.ubatch},
-          {"max_tokens", options.max_new_tokens},
-          {"draft_max", options.draft_max < 0 ? Json("auto") : Json(options.draft_max)},
-          {"consensus", consensus_name(options.consensus)},
-          {"consensus_threshold", options.consensus_threshold},
+          {"ubatch_size", std::min(flags.ubatch, model.max_seq_len())},
+          {"max_tokens", max_tokens},
+          {"draft_max", draft_max_json(options, info)},
+          {"consensus", dual ? Json(consensus_name(options.consensus)) : Json()},
+          {"consensus_threshold", dual ? Json(options.consensus_threshold) : Json()},
           {"seed", sampling.seed},
           {"temperature", sampling.temperature},
           {"top_k", sampling.top_k},
@@ -58,7 +75,7 @@ Json settings_json(const GenerateOptions& options, const ModelFlags& flags,
 }  // namespace
 
 Json result_json(const GenerateResult& result, const GenerateOptions& options,
-                 const ModelFlags& model_flags, const LanguageModel& model) {
+                 const RunSettings& settings) {
   Json report = {{"text", result.text},
                  {"token_ids", result.token_ids},
                  {"finish_reason", finish_reason_name(result.finish_reason)},
@@ -75,8 +92,30 @@ Json result_json(const GenerateResult& result, const GenerateOptions& options,
   report["prefill_seconds"] = result.prefill_seconds;
   report["decode_seconds"] = result.decode_seconds;
   report["kv_bytes"] = result.kv_bytes;
-  report["settings"] = settings_json(options, model_flags, model);
+  report["settings"] = settings_json(result, options, settings);
   return report;
+}
+
+bool is_result_key(const std::string& key) {
+  static constexpr std::string_view kKeys[] = {"text",
+                                               "token_ids",
+                                               "finish_reason",
+                                               "prompt_tokens",
+                                               "cycles",
+                                               "drafted",
+                                               "accepted",
+                                               "completion_tokens",
+                                               "forward_passes",
+                                               "tokens_per_cycle",
+                                               "tpf",
+                                               "kl_mean",
+                                               "conflict_rate",
+                                               "prefill_seconds",
+                                               "decode_seconds",
+                                               "kv_bytes",
+                                               "settings",
+                                               "error"};
+  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
 double decode_rate(const GenerateResult& result) {

@@ -7,9 +7,21 @@
 
 namespace orthrus {
 
-/// The object of `--json`: text, token ids, counters, times and the settings that made them.
+/// What one run of a command generates with.
+struct RunSettings {
+  const LanguageModel& model;
+  const ModelFlags& flags;
+  std::string weights;  ///< as they run (runtime_weights.h)
+};
+
+/// The object of `--json`: text, token ids, counters, times and the settings that made them: what
+/// really ran, where a flag leaves it open or the model bounds it. Null where a setting has no
+/// meaning without drafts.
 nlohmann::ordered_json result_json(const GenerateResult& result, const GenerateOptions& options,
-                                   const ModelFlags& model_flags, const LanguageModel& model);
+                                   const RunSettings& settings);
+
+/// Whether a result may have this key, or "error" in its place.
+bool is_result_key(const std::string& key);
 
 /// "42 tokens, 31.5 tokens/s, 3.21 tokens per cycle, ...": one line for people.
 std::string stats_line(const GenerateResult& result, const SamplingOptions& sampling);

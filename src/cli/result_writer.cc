@@ -18,7 +18,10 @@ ResultWriter::ResultWriter(const std::string& path, const std::vector<PromptLine
 }
 
 void ResultWriter::add(size_t line, const Json& result) {
-  Json out = lines_[line].extra;
+  Json out = Json::object();
+  for (const auto& [key, value] : lines_[line].extra.items()) {
+    if (!is_result_key(key)) out[key] = value;
+  }
   for (const auto& [key, value] : result.items()) out[key] = value;
   waiting_[line] = dump_json(out) + "\n";
   for (; next_ < waiting_.size() && !waiting_[next_].empty(); ++next_) {

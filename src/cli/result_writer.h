@@ -11,7 +11,9 @@
 
 namespace orthrus {
 
-/// Writes results as JSONL in the order of the input, each as soon as all before it are there.
+/// Writes results as JSONL in the order of the input, each as soon as all before it are there. The
+/// caller's other keys come first; one that a result may have too is dropped, also where this one
+/// lacks it, so that whoever reads "error" or "kl_mean" reads what happened here.
 class ResultWriter {
  public:
   /// path: "" for stdout. `lines` must outlive this.

@@ -15,7 +15,8 @@ class TemplateCommand : public Command {
     add_model_flag(app, model_);
     app.add_option("file", file_,
                    "a JSON object {\"messages\": [...], \"tools\": [...], "
-                   "\"add_generation_prompt\": true, \"kwargs\": {...}}; - for stdin")
+                   "\"add_generation_prompt\": true, \"kwargs\": {...}}, or the array of messages "
+                   "alone; - for stdin")
         ->capture_default_str();
   }
 

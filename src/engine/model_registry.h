@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace orthrus {
 
@@ -14,6 +15,7 @@ struct KnownModel {
   std::string_view wheel_sha256;  ///< 64 hex digits
   std::string_view member;        ///< path of the GGUF file inside the wheel
   uint64_t bytes;                 ///< of the GGUF file
+  std::string_view sha256;        ///< of the GGUF file, 64 hex digits
   std::string_view description;   ///< what it is and its licence, one line
 
   /// The file's name without its folders.
@@ -34,15 +36,19 @@ std::string cached_model_directory(std::string_view name);
 /// Where a pulled model's GGUF file lies, whether it is there or not.
 std::string cached_model_path(const KnownModel& model);
 
+/// Folders in which the adapter of a known model may lie, as NAME/adapter.safetensors; the first
+/// that has it counts: $ORTHRUS_MODELS_DIR, ../share/orthrus/models beside the program, the same
+/// below the prefix that the library was configured for, models/ of the source tree.
+std::vector<std::string> model_folders();
+
 /// What `-m` names.
 struct ResolvedModel {
   std::string path;     ///< a directory or file that exists
   std::string adapter;  ///< the directory of its own diffusion weights, or "" where it has none
 };
 
-/// A known model's name, or a path. The adapter of a known model lies in NAME/ below
-/// $ORTHRUS_MODELS_DIR, ../share/orthrus/models beside the program, or the source tree's models/.
-/// Error(kInput) where there is no such model or it was not pulled yet.
+/// A known model's name, or a path. Error(kInput) where there is no such model or it was not pulled
+/// yet.
 ResolvedModel resolve_model(const std::string& name_or_path);
 
 }  // namespace orthrus

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "formats/json.h"
+#include "formats/printable.h"
 
 namespace orthrus {
 namespace {
@@ -24,12 +25,7 @@ class LineParser {
       fail("{}: expected a JSON object, found {}", where_, object.type_name());
     const auto form = std::find_if(kForms.begin(), kForms.end(),
                                    [&](const char* name) { return object.contains(name); });
-    if (form == kForms.end()) {
-      fail(
-          "{}: expected one of \"token_ids\", \"prompt_ids\", \"messages\", \"prompt\" and "
-          "\"question\", found none",
-          where_);
-    }
+    if (form == kForms.end()) fail_without_prompt(object);
     PromptLine line;
     line.where = where_;
     line.extra = Json::object();
@@ -40,6 +36,21 @@ class LineParser {
   }
 
  private:
+  [[noreturn]] void fail_without_prompt(const Json& object) const {
+    constexpr size_t kMost = 8;  // of its keys
+    std::string found;
+    size_t count = 0;
+    for (const auto& [key, value] : object.items()) {
+      if (count++ < kMost)
+        found += fmt::format("{}\"{}\"", found.empty() ? "" : ", ", printable(key));
+    }
+    fail(
+        "{}: the line has no prompt: expected \"prompt\", \"question\", \"messages\", "
+        "\"token_ids\" "
+        "or \"prompt_ids\", its keys are {}{}",
+        where_, count ? found : "none", count > kMost ? " and more" : "");
+  }
+
   void read_form(PromptLine& line, const std::string& key, const Json& value) const {
     if (key == "messages") {
       expect(value.is_array(), key, "an array");

@@ -13,9 +13,12 @@ constexpr int kMaxDepth = 128;  // values are walked by recursion
 
 Json template_context(std::string_view json) {
   parse_json(json, "template request", kMaxDepth);  // but it sorts the keys
-  const Json request = Json::parse(json);
-  if (!request.is_object())
-    fail("template request: expected a JSON object, found {}", request.type_name());
+  Json request = Json::parse(json);
+  if (request.is_array()) request = {{"messages", std::move(request)}};
+  if (!request.is_object()) {
+    fail("template request: expected a JSON object or an array of messages, found {}",
+         request.type_name());
+  }
   if (!request.contains("messages")) fail("template request: \"messages\" is missing");
   Json context = Json::object();
   context["add_generation_prompt"] = true;

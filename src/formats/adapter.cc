@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "formats/file_exists.h"
 #include "formats/hf_config.h"
 #include "formats/printable.h"
 #include "formats/safetensors.h"
@@ -211,7 +212,7 @@ Adapter open_adapter(const std::string& path, const ModelConfig& base) {
   adapter.path = path;
   if (std::filesystem::is_directory(path, ignored)) {
     adapter.path = path + "/adapter.safetensors";
-    if (!std::filesystem::exists(adapter.path, ignored)) {
+    if (!file_exists(adapter.path)) {
       fail("{}: a directory without adapter.safetensors", path);
     }
   }

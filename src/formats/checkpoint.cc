@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "formats/file_exists.h"
+#include "formats/gguf.h"
 #include "formats/gguf_magic.h"
 #include "formats/hf_config.h"
 #include "formats/safetensors.h"
@@ -24,8 +26,7 @@ constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 class ConfigText {
  public:
   explicit ConfigText(const std::string& path) {
-    std::error_code ignored;
-    if (!fs::exists(path, ignored)) return;
+    if (!file_exists(path)) return;
     file_.emplace(path);
     if (file_->bytes().size() > kMaxConfigBytes) {
       fail("{}: {} bytes, expected at most {}", path, file_->bytes().size(), kMaxConfigBytes);
@@ -42,10 +43,9 @@ class ConfigText {
 };
 
 Checkpoint open_directory(const std::string& path) {
-  std::error_code ignored;
   const ConfigText config(path + "/config.json");
   if (config.text().empty()) {
-    if (fs::exists(path + "/adapter.safetensors", ignored)) {
+    if (file_exists(path + "/adapter.safetensors")) {
       fail("{}: holds an adapter, not a model: give the base model, and this as the adapter", path);
     }
     fail("{}: a directory without config.json, expected a Hugging Face model", path);
@@ -55,7 +55,6 @@ Checkpoint open_directory(const std::string& path) {
   const bool has_lm_head = tensors->find(kLmHeadName) != nullptr;
   Checkpoint checkpoint;
   checkpoint.path = path;
-  checkpoint.directory = path;
   checkpoint.config = parse_hf_config({path, config.text(), generation.text(), has_lm_head});
   checkpoint.tensors = std::move(tensors);
   return checkpoint;
@@ -66,7 +65,6 @@ Checkpoint open_gguf(const std::string& path) {
   Checkpoint checkpoint;
   checkpoint.path = path;
   checkpoint.config = parse_gguf_config(*file);
-  checkpoint.gguf = file.get();
   checkpoint.tensors = std::move(file);
   return checkpoint;
 }
@@ -112,8 +110,8 @@ class Sha256 {
 
 Checkpoint open_checkpoint(const std::string& path) {
   std::error_code error;
+  if (!file_exists(path)) fail("{}: no such file or directory", path);
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) fail("{}: no such file or directory", path);
   if (!fs::is_directory(status) && !path.ends_with(".gguf") && !has_gguf_magic(path)) {
     fail("{}: neither a directory nor a GGUF file{}", path,
          path.ends_with(".safetensors") ? " (give the model's directory; an adapter goes with "

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "formats/gguf.h"
 #include "formats/model_config.h"
 #include "formats/tensor_source.h"
 
@@ -15,9 +14,6 @@ struct Checkpoint {
   std::string path;
   ModelConfig config;
   std::unique_ptr<TensorSource> tensors;
-  const GgufFile* gguf = nullptr;  ///< `tensors` where it is a GGUF file, for its metadata
-  /// Files of the directory (empty for GGUF), for the tokenizer and the template.
-  std::string directory;
 };
 
 /// Opens a directory with config.json, or a .gguf file. Error(kInput) in one line otherwise.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "formats/file_exists.h"
 #include "formats/json.h"
 #include "formats/printable.h"
 #include "formats/tensor_layout.h"
@@ -148,9 +149,9 @@ SafetensorsSource::SafetensorsSource(const std::string& path) : path_(path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     read_file(path);
-  } else if (fs::exists(path + "/model.safetensors.index.json", ignored)) {
+  } else if (file_exists(path + "/model.safetensors.index.json")) {
     read_index(path + "/model.safetensors.index.json");
-  } else if (fs::exists(path + "/model.safetensors", ignored)) {
+  } else if (file_exists(path + "/model.safetensors")) {
     read_file(path + "/model.safetensors");
   } else {
     fail("{}: neither model.safetensors nor model.safetensors.index.json", path);

@@ -38,12 +38,30 @@ TEST(Arguments, WordsBehindOneDashThatAreNoFlagsAreRefused) {
       ADD_FAILURE() << word;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-      EXPECT_EQ(std::string(error.what()), std::string("unknown flag ") + word);
+      EXPECT_EQ(std::string(error.what()),
+                std::string("unknown flag ") + word + ": `orthrus COMMAND --help` lists them");
     }
   }
   const std::vector<std::string> fine = {"-n5", "-5",           "-",    "-v", "-p",
                                          "x",   "--logit-bias", "5-inf"};
   EXPECT_EQ(canonical_arguments(fine), fine);
+}
+
+TEST(Arguments, TheLogicalBatchOfLlamaCppIsExplained) {
+  for (const char* word : {"-b", "-b512", "-b=512"}) {
+    try {
+      canonical_arguments({word, "512"});
+      ADD_FAILURE() << word;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      EXPECT_NE(std::string(error.what()).find("-ub says"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Arguments, AnEmptyValueIsAValue) {
+  EXPECT_EQ(canonical_arguments({"--prompt=", "--seed=1", "-m"}),
+            (Words{"--prompt", "", "--seed=1", "-m"}));
 }
 
 }  // namespace

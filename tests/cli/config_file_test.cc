@@ -90,6 +90,8 @@ TEST_F(ConfigFile, TakesTheArticlesKeys) {
 TEST_F(ConfigFile, NamesUnknownKeysAndTheNearest) {
   EXPECT_NE(error_of("tmep: 1").find("unknown key tmep (the nearest is temp)"), std::string::npos);
   EXPECT_NE(error_of("prefil_batch_size: 1").find("prefill-batch-size"), std::string::npos);
+  EXPECT_NE(error_of("colour: red").find("unknown key colour: keys are the long names"),
+            std::string::npos);
 }
 
 TEST_F(ConfigFile, RefusesWrongValues) {
@@ -101,7 +103,21 @@ TEST_F(ConfigFile, RefusesWrongValues) {
 }
 
 TEST_F(ConfigFile, RefusesAKeyThatIsSetTwice) {
-  EXPECT_NE(error_of("temp: 1\ntemperature: 2").find("is set twice"), std::string::npos);
+  EXPECT_NE(error_of("temp: 1\ntemperature: 2").find("temperature is set twice"),
+            std::string::npos);
+  EXPECT_NE(error_of("top-k: 1\ntop_k: 1").find("top_k is set twice"), std::string::npos);
+  EXPECT_NE(error_of("budget: 1\nbudget: 1").find("budget is set twice"), std::string::npos);
+  EXPECT_NE(error_of("temp:\ntemp: 1").find("temp is set twice"), std::string::npos);
+  EXPECT_NE(error_of(R"({"seed": 1, "seed": 2})").find("seed is set twice"), std::string::npos);
+  EXPECT_NE(error_of("chat_template_kwargs: {a: 1, b: {c: 1, c: 2}}").find("c is set twice"),
+            std::string::npos);
+}
+
+TEST_F(ConfigFile, RefusesASecondDocument) {
+  EXPECT_NE(error_of("temp: 1\n---\ntop_k: 2\n").find("2 YAML documents, expected one"),
+            std::string::npos);
+  EXPECT_EQ(error_of("---\ntemp: 1\n"), "no error");
+  EXPECT_EQ(error_of("# nothing\n"), "no error");
 }
 
 TEST_F(ConfigFile, RefusesWhatIsNoConfig) {

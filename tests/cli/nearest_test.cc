@@ -18,9 +18,21 @@ TEST(Nearest, FindsTypingMistakes) {
 
 TEST(Nearest, TakesTheFirstOfEquals) { EXPECT_EQ(nearest("top-q", kFlags), "top-k"); }
 
+TEST(Nearest, NamesNothingThatIsFar) {
+  EXPECT_EQ(nearest("xyzzy", kFlags), "");
+  EXPECT_EQ(nearest("tea", kFlags), "");  // 2 of 4 letters
+  EXPECT_EQ(nearest("tem", kFlags), "temp");
+  EXPECT_EQ(nearest("repeat-last", kFlags), "");
+}
+
+TEST(Nearest, Hints) {
+  EXPECT_EQ(nearest_hint("tmep", kFlags, "--"), " (the nearest is --temp)");
+  EXPECT_EQ(nearest_hint("xyzzy", kFlags, "--"), "");
+}
+
 TEST(Nearest, CopesWithEmptyAndHugeWords) {
-  EXPECT_EQ(nearest("", kFlags), "temp");
-  EXPECT_EQ(nearest(std::string(1 << 20, 'x'), kFlags), "temp");
+  EXPECT_EQ(nearest("", kFlags), "");
+  EXPECT_EQ(nearest(std::string(1 << 20, 'x'), kFlags), "");
   EXPECT_EQ(nearest("x", {}), "");
 }
 

@@ -28,6 +28,17 @@ TEST_F(Results, KeepTheOrderOfTheInput) {
   EXPECT_EQ(writer.errors(), 1);
 }
 
+TEST_F(Results, KeysOfTheCallerNeverStandForThoseOfAResult) {
+  const auto lines = parse_prompt_lines(
+      R"({"prompt": "a", "error": "mine", "id": 1, "text": 2, "kl_mean": 3, "question": "q"})",
+      "in.jsonl");
+  testing::internal::CaptureStdout();
+  ResultWriter writer("", lines);
+  writer.add(0, {{"text", "A"}, {"cycles", 4}});
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            "{\"id\":1,\"question\":\"q\",\"text\":\"A\",\"cycles\":4}\n");
+}
+
 TEST_F(Results, AreWrittenAtAnInterrupt) {
   testing::internal::CaptureStdout();
   ResultWriter writer("", lines_);

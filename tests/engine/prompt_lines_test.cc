@@ -34,7 +34,10 @@ TEST(PromptLines, ReadsTheThreeKindsAndKeepsOtherKeys) {
 TEST(PromptLines, NamesTheLineThatIsWrong) {
   EXPECT_NE(error_of("{\"prompt\": \"a\"}\n{").find("in.jsonl:2"), std::string::npos);
   EXPECT_NE(error_of("[1]").find("in.jsonl:1: expected a JSON object"), std::string::npos);
-  EXPECT_NE(error_of("{}").find("expected one of"), std::string::npos);
+  EXPECT_EQ(error_of("{\"text\": \"a\", \"id\": 1}"),
+            "in.jsonl:1: the line has no prompt: expected \"prompt\", \"question\", \"messages\", "
+            "\"token_ids\" or \"prompt_ids\", its keys are \"text\", \"id\"");
+  EXPECT_NE(error_of("{}").find("its keys are none"), std::string::npos);
   EXPECT_NE(error_of("{\"prompt\": 3}").find("\"prompt\": expected a string"), std::string::npos);
   EXPECT_NE(error_of("{\"token_ids\": [-1]}").find("\"token_ids\": expected a whole number"),
             std::string::npos);

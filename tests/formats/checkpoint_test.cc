@@ -57,8 +57,6 @@ TEST(Checkpoint, TinyOrthrus) {
   EXPECT_EQ(c.rope.theta, 10000.0);
   EXPECT_EQ(c.eos_token_ids, (std::vector<int32_t>{1023, 1021}));
   EXPECT_EQ(c.sampling.top_p, 0.8);
-  EXPECT_EQ(checkpoint.gguf, nullptr);
-  EXPECT_EQ(checkpoint.directory, kTiny);
   EXPECT_EQ(ar_tensors(c).size() + diffusion_tensors(c).size(),
             checkpoint.tensors->tensors().size());
 }
@@ -67,7 +65,6 @@ TEST(Checkpoint, DemoGguf) {
   const std::string path = testing::demo_model();
   const Checkpoint checkpoint = open_checkpoint(path);
   const ModelConfig& c = checkpoint.config;
-  ASSERT_EQ(checkpoint.gguf, checkpoint.tensors.get());
   EXPECT_EQ(c.architecture, Architecture::kLlama);
   EXPECT_EQ(c.vocab_size, 49152);
   EXPECT_EQ(c.hidden_size, 576);
@@ -80,8 +77,28 @@ TEST(Checkpoint, DemoGguf) {
   EXPECT_EQ(c.rope.theta, 100000.0);
   EXPECT_EQ(c.eos_token_ids, std::vector<int32_t>{2});
   EXPECT_TRUE(c.tie_word_embeddings);
-  EXPECT_TRUE(checkpoint.directory.empty());
   EXPECT_EQ(ar_tensors(c).size(), 272u);
+}
+
+// A file that is there but cannot be opened is never taken for an absent one.
+TEST(Checkpoint, OptionalFilesThatCannotBeRead) {
+  TempDir dir;
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    std::filesystem::create_symlink(kTiny + "/" + name, dir.path() + "/" + name);
+  }
+  EXPECT_TRUE(open_checkpoint(dir.path()).config.sampling.top_p == std::nullopt);
+  for (const char* name :
+       {"generation_config.json", "model.safetensors.index.json", "config.json"}) {
+    const std::string file = dir.path() + "/" + name;
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink(name, file);  // in a circle
+    EXPECT_INPUT_ERROR(open_checkpoint(dir.path()), "cannot open " + file + ": Too many levels");
+    std::filesystem::remove(file);
+    std::filesystem::create_symlink("/no/such/file", file);
+    EXPECT_INPUT_ERROR(open_checkpoint(dir.path()),
+                       "cannot open " + file + ": a link that leads nowhere");
+    std::filesystem::remove(file);
+  }
 }
 
 TEST(Checkpoint, PathsThatAreNoModel) {
