@@ -22,7 +22,9 @@ Json template_context(std::string_view json) {
   if (!request.contains("messages")) fail("template request: \"messages\" is missing");
   Json context = Json::object();
   context["add_generation_prompt"] = true;
-  for (const auto& [key, value] : request.items()) {
+  for (const auto& item : request.items()) {
+    const std::string& key = item.key();
+    const Json& value = item.value();
     const auto expect = [&](bool ok, const char* what) {
       if (!ok) fail("template request: \"{}\" is {}, expected {}", key, value.type_name(), what);
     };
