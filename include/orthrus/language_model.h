@@ -103,7 +103,8 @@ class LanguageModel {
   /// Whether the model brings a chat template.
   bool has_chat_template() const;
   /// The chat template over a JSON object {"messages": [...], "tools": [...],
-  /// "add_generation_prompt": true, "kwargs": {...}}; add_generation_prompt is true where absent.
+  /// "add_generation_prompt": true, "kwargs": {...}}, or over the array of messages alone;
+  /// add_generation_prompt is true where absent.
   std::string apply_chat_template(std::string_view json) const;
 
   /// Generates after `input_ids`. Byte for byte the plain AR text in Consensus::kExact, whatever

@@ -248,7 +248,8 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
 void add_text_flags(CLI::App& app, PromptFlags& flags) {
   app.add_option("-p,--prompt", flags.prompt, "the text")->group("Input");
   app.add_option("-f,--file", flags.file, "the text from a file, - for stdin")->group("Input");
-  app.add_option("text", flags.words, "the text")->group("Input");
+  app.add_option("text", flags.words, "the text; behind -- it may start with dashes")
+      ->group("Input");
 }
 
 void add_template_flags(CLI::App& app, PromptFlags& flags) {

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "cli/runtime_weights.h"
 #include "cli/terminal.h"
 
 namespace orthrus {
@@ -73,6 +74,10 @@ Json settings_json(const GenerateResult& result, const GenerateOptions& options,
 }
 
 }  // namespace
+
+RunSettings run_settings(const LanguageModel& model, const ModelFlags& flags) {
+  return {model, flags, runtime_weights(open_checkpoint(model.info().path), flags.weights)};
+}
 
 Json result_json(const GenerateResult& result, const GenerateOptions& options,
                  const RunSettings& settings) {

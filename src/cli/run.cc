@@ -4,7 +4,6 @@
 #include "cli/interrupt.h"
 #include "cli/prompt.h"
 #include "cli/result_report.h"
-#include "cli/runtime_weights.h"
 #include "cli/terminal.h"
 
 namespace orthrus {
@@ -46,9 +45,7 @@ class RunCommand : public Command {
     GenerateResult result =
         model.generate(prompt, options, json_ ? nullptr : &streamer, nullptr, interrupt.token());
     if (json_) {
-      print(dump_json(result_json(result, options,
-                                  {model, model_flags_, runtime_weights(model_flags_)})) +
-            "\n");
+      print(dump_json(result_json(result, options, run_settings(model, model_flags_))) + "\n");
     } else {
       streamer.end_line();
     }

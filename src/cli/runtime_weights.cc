@@ -4,7 +4,7 @@
 #include <cctype>
 #include <map>
 
-#include "engine/model_registry.h"
+#include "cli/options.h"
 #include "formats/tensor_names.h"
 #include "kernels/packed_matrix.h"
 
@@ -43,10 +43,6 @@ std::string runtime_weights(const Checkpoint& checkpoint, const std::string& ask
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return name;
-}
-
-std::string runtime_weights(const ModelFlags& flags) {
-  return runtime_weights(open_checkpoint(resolve_model(flags.model).path), flags.weights);
 }
 
 }  // namespace orthrus

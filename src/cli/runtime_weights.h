@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "cli/options.h"
 #include "formats/checkpoint.h"
 
 namespace orthrus {
@@ -10,8 +9,5 @@ namespace orthrus {
 /// What most of the weights run in: "f32", "bf16", "q8", "q4" where `asked` (a value of --weights)
 /// converts them, else the type that the file has and keeps ("bf16", "q4_1", "q4_k").
 std::string runtime_weights(const Checkpoint& checkpoint, const std::string& asked);
-
-/// The same, for the model that the flags name.
-std::string runtime_weights(const ModelFlags& flags);
 
 }  // namespace orthrus

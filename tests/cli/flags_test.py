@@ -5,6 +5,7 @@ Usage: flags_test.py PROGRAM SOURCE_ROOT [unittest arguments]."""
 import json
 import os
 import pathlib
+import re
 import tempfile
 
 from program import DEMO, ROOT, TINY, ProgramTest, main, orthrus, plain_base
@@ -260,6 +261,17 @@ class ConfigFiles(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "without effect here: prefill_batch_size, decode_batch_size, "
                          "kv_cache_memory_budget_gb, memory_utilization_target, dynamic_adjust_interval_ms\n$")
+
+    def test_keys_of_the_article_are_those_of_the_docs(self):
+        section = (ROOT / "docs/formats.md").read_text().split("\n## Config files\n")[1].split("\n## ")[0]
+        rows = [line for line in section.splitlines() if line.startswith("| `")]
+        keys = [key for row in rows for key in re.findall("`([a-z_]+)`", row.split("|")[1])]
+        self.assertIn("use_diffusion_mode", keys)
+        self.write("".join(f"{key}:\n" for key in keys if key != "use_diffusion_mode"))
+        done = orthrus("run", "-m", TINY, "--config", self.path, "-p", "a", "-n", "1", "--raw")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        serving = [key for row in rows if "without effect" in row for key in re.findall("`([a-z_]+)`", row.split("|")[1])]
+        self.assertEqual(done.stderr, f"orthrus: info: {self.path}: without effect here: {', '.join(serving)}\n")
 
     def test_unknown_keys(self):
         self.write("temprature: 1\n")

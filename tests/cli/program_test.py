@@ -118,6 +118,11 @@ class Generating(ProgramTest):
         self.assertEqual((result["id"], result["question"], result["completion_tokens"]), ("a", "q", 3))
         self.assertNotEqual(result["text"], "mine")
         self.assertFalse({"error", "kl_mean", "prompt"} & set(result))
+        # Whatever a result may have.
+        everything = [*Running.KEYS, "kl_mean", "conflict_rate"]
+        line = {"prompt": "Tom", **{key: "mine" for key in everything if key != "token_ids"}}
+        out = self.succeed("generate", "-m", TINY, "-n", "3", "--view", "ar", stdin=json.dumps(line))
+        self.assertNotIn("mine", json.loads(out).values())
         self.refuse(1, r'stdin:1: the line has no prompt: expected "prompt", .* its keys are "text"$', "generate", "-m", TINY,
                     stdin='{"text": "Tom"}')
 
