@@ -137,7 +137,7 @@ std::unique_ptr<ChatTemplate> ChatTemplate::load(const std::string& path) {
     const Json config = file_exists(config_path.string()) ? read_json(config_path) : Json::object();
     tokens = special_tokens_of(config);
     source = file_exists(template_path.string()) ? read_text(template_path, kMaxSourceBytes)
-                                                : template_of(config, config_path.string());
+                                                 : template_of(config, config_path.string());
   } else if (path.ends_with(".gguf") || has_gguf_magic(path)) {
     const GgufFile file(path);
     const auto text = file.metadata().get<std::string_view>("tokenizer.chat_template");

@@ -40,6 +40,14 @@ class Running(ProgramTest):
         self.assertEqual(report["settings"]["max_tokens"], 64 - report["prompt_tokens"])
         self.assertEqual(report["settings"]["ubatch_size"], 64)
 
+    def test_measurements_name_the_weights_that_ran(self):
+        for asked, ran in (("auto", "bf16"), ("q4", "q4")):
+            flags = ["-m", TINY, "--weights", asked, "--json"]
+            report = json.loads(self.succeed("perplexity", *flags, "-f", "-", "-c", "16", stdin="Tom has 3 apples. " * 4))
+            self.assertEqual(report["weights"], ran)
+            report = json.loads(self.succeed("eval", *flags, "-n", "4", "--prompts", "-", stdin='{"prompt": "Tom"}'))
+            self.assertEqual(report["settings"]["weights"], ran)
+
     def test_both_views_give_the_same_text(self):
         for extra in ([], ["--temp", "0.8", "--seed", "3"], ["--draft-max", "3"], ["-ctk", "f32", "-ub", "7"]):
             dual, ar = (self.answer("-p", "Tom has 3 apples", "-n", "40", "--view", view, *extra)
