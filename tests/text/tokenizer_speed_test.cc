@@ -46,9 +46,11 @@ std::vector<std::pair<std::string, std::string>> hard_texts() {
 }
 
 void check_speed(const Tokenizer& tokenizer) {
-  for (const auto& [name, text] : hard_texts()) {
-    double seconds = cpu_seconds([&] { EXPECT_FALSE(tokenizer.encode(text).empty()) << name; });
-    EXPECT_LT(seconds, 1.0 * kSlowBuild) << name;
+  for (const auto& hard : hard_texts()) {
+    size_t tokens = 0;
+    const double seconds = cpu_seconds([&] { tokens = tokenizer.encode(hard.second).size(); });
+    EXPECT_GT(tokens, 0u) << hard.first;
+    EXPECT_LT(seconds, 1.0 * kSlowBuild) << hard.first;
   }
 }
 
