@@ -129,7 +129,7 @@ StepStats Student::accumulate(const PlannedRow& planned, double scale) {
 
 double Student::update(double learning_rate, int64_t step) {
   const double norm = clip_gradients(parameters_, options_.clip);
-  adamw_step(parameters_, options_.adamw, learning_rate, step);
+  if (std::isfinite(norm)) adamw_step(parameters_, options_.adamw, learning_rate, step);
   return norm;
 }
 

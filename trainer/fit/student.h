@@ -46,7 +46,8 @@ class Student {
   /// Teacher once, the blocks beside it, the loss and its gradients, which are added to those there
   /// are. scale: weight of a block, 1 / blocks of the step.
   StepStats accumulate(const PlannedRow& row, double scale);
-  /// Clips and steps; returns the norm of the gradients before clipping.
+  /// Clips and steps; returns the norm of the gradients before clipping. Where that is not finite,
+  /// nothing is changed.
   double update(double learning_rate, int64_t step);
 
  private:

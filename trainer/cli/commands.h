@@ -1,0 +1,12 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace orthrus::train {
+
+/// Adds the command's flags to the program and returns what runs it: the exit code.
+using Runner = std::function<int()>;
+Runner add_fit_command(CLI::App& program);
+
+}  // namespace orthrus::train

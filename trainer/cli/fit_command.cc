@@ -1,0 +1,90 @@
+#include <memory>
+
+#include "trainer/cli/commands.h"
+#include "trainer/fit/fit.h"
+
+namespace orthrus::train {
+namespace {
+
+void add_model_flags(CLI::App& app, FitOptions& o) {
+  app.add_option("-m,--model", o.model, "base model: a directory or a GGUF file")->required();
+  app.add_option("--adapter", o.adapter,
+                 "go on from these diffusion weights (default: the checkpoint's own, else copies)");
+  app.add_option("--data", o.data, "shards, or folders of them")->required();
+  app.add_option("--held-out", o.held_out, "shards to evaluate on");
+  app.add_option("-o,--out", o.out, "folder of checkpoints and the log")->required();
+  app.add_flag("--resume", o.resume, "go on from the newest checkpoint there");
+  app.add_option("--block", o.student.block_size, "rows of a block, the anchor included")
+      ->check(CLI::Range(2, 1024))
+      ->capture_default_str();
+  app.add_option("--mask-token", o.mask_token,
+                 "a vocabulary row as the mask (default: a trained embedding)");
+}
+
+void add_loss_flags(CLI::App& app, FitOptions& o) {
+  app.add_flag("--train-last", o.student.train_last,
+               "train the last row of a block too, which one-pass cycles use");
+  app.add_option("--position-decay", o.student.position_decay,
+                 "row i of a block weighs exp(-i / this); 0: all alike")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--temperature", o.student.loss.temperature, "of both views in the loss")
+      ->check(CLI::Range(0.01, 100.0))
+      ->capture_default_str();
+  app.add_option("--cross-entropy", o.student.loss.cross_entropy,
+                 "share of the cross-entropy in the loss, the rest is KL")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+}
+
+void add_schedule_flags(CLI::App& app, FitOptions& o) {
+  app.add_option("--steps", o.steps, "length of the run in steps (exact when resumed)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--minutes", o.minutes, "length of the run where --steps is not given")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--row-tokens", o.plan.row_tokens, "tokens of a packed row")
+      ->check(CLI::Range(16, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--row-blocks", o.plan.row_blocks, "blocks of a row, at most")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--step-rows", o.step_rows, "rows of a step")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--lr", o.learning_rate, "highest learning rate; falls to a tenth in a cosine")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--warmup", o.warmup_steps, "steps until it is reached")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--weight-decay", o.student.adamw.weight_decay)->capture_default_str();
+  app.add_option("--clip", o.student.clip, "largest norm of the gradient; 0: no limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--seed", o.plan.seed, "of the order of rows and the anchors")
+      ->capture_default_str();
+  app.add_option("--checkpoint-minutes", o.checkpoint_minutes)->capture_default_str();
+  app.add_option("--eval-minutes", o.evaluation_minutes)->capture_default_str();
+  app.add_option("--eval-documents", o.evaluation_documents, "held-out documents used, at most")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Runner add_fit_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("fit", "train a diffusion view beside a frozen model");
+  auto options = std::make_shared<FitOptions>();
+  add_model_flags(*app, *options);
+  add_loss_flags(*app, *options);
+  add_schedule_flags(*app, *options);
+  return [options] {
+    options->plan.block_size = options->student.block_size;
+    options->plan.train_last = options->student.train_last;
+    fit(*options);
+    return 0;
+  };
+}
+
+}  // namespace orthrus::train

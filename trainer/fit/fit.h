@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/data/row_plan.h"
+#include "trainer/fit/student.h"
+
+namespace orthrus::train {
+
+struct FitOptions {
+  std::string model;              ///< directory or GGUF file
+  std::string adapter;            ///< start from it; empty: the checkpoint's own view, else copies
+  std::vector<std::string> data;  ///< shards or folders of them
+  std::vector<std::string> held_out;  ///< shards to evaluate on; may be empty
+  std::string out;                    ///< folder of checkpoints and the log
+  bool resume = false;
+
+  RowPlanOptions plan;  ///< block_size and train_last as in `student`
+  StudentOptions student;
+  int64_t mask_token = -1;  ///< a vocabulary row as the mask instead of a trained embedding
+  int64_t step_rows = 2;    ///< rows of a step; their gradients are added up
+  double learning_rate = 1e-3;
+  int64_t warmup_steps = 10;
+  int64_t steps = 0;    ///< length of the run; 0: by minutes
+  double minutes = 10;  ///< of training, evaluations not counted
+  double checkpoint_minutes = 5;
+  double evaluation_minutes = 10;
+  int64_t evaluation_documents = 32;  ///< at most
+};
+
+/// Trains until the end of the schedule or until SIGINT or SIGTERM, saves, and returns whether the
+/// schedule has ended. Progress goes to stderr, figures to out/log.jsonl.
+/// Error(kUsage) where `out` holds a run and resume is false, or the settings differ from the
+/// run's; Error(kInput) for files, and where the loss is not finite: out/bad-step.json then holds
+/// the row.
+bool fit(const FitOptions& options);
+
+}  // namespace orthrus::train

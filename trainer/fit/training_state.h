@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/data/row_plan.h"
+#include "trainer/fit/adamw.h"
+
+namespace orthrus::train {
+
+/// Where a run stands after `step` steps. With the parameters and their moments it is all that the
+/// coming steps depend on: random choices are functions of the seed and the plan's state.
+struct TrainingState {
+  int64_t step = 0;
+  PlanState plan;
+  int64_t tokens = 0;  ///< rows of the diffusion view so far
+  double seconds = 0;  ///< of training, evaluations not counted
+};
+
+/// Writes folder/checkpoint-<step>.safetensors atomically, then removes all but the newest two.
+/// `settings` comes back from load_state. Error(kInput) where the disk is full: what was there
+/// before stays.
+void save_state(const std::string& folder, const TrainingState& state,
+                const std::vector<Parameter>& parameters, const std::string& settings);
+
+/// The newest checkpoint of a folder.
+std::optional<std::string> latest_state(const std::string& folder);
+
+struct LoadedState {
+  TrainingState state;
+  std::string settings;
+};
+
+/// Copies the checkpoint into the parameters. Error(kInput) where it is of another model.
+LoadedState load_state(const std::string& path, std::vector<Parameter>& parameters);
+
+}  // namespace orthrus::train
