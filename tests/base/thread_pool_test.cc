@@ -194,7 +194,7 @@ TEST(FpState, EveryThreadOfACallHasTheDefaultAndTheCallerKeepsItsOwn) {
   EXPECT_FALSE(default_arithmetic());
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(ORTHRUS_SANITIZED)
 // More threads than the system gives are an Error, and those that did start are joined.
 TEST(ThreadPool, ThreadsThatCannotStartAreAnError) {
   const auto attempt = [] {

@@ -81,14 +81,8 @@ double cpu_seconds(Work work) {
 }
 
 /// How much slower than a plain build this one may be.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
+#if defined(ORTHRUS_SANITIZED) || !defined(__OPTIMIZE__)
 inline constexpr double kSlowBuild = 20;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr double kSlowBuild = 20;
-#else
-inline constexpr double kSlowBuild = 1;
-#endif
 #else
 inline constexpr double kSlowBuild = 1;
 #endif
