@@ -54,6 +54,11 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   } else if (checkpoint.config.is_orthrus) {
     request.diffusion = Diffusion::kCheckpoint;
     source = "checkpoint";
+  } else if (find_known_model(options.model)) {
+    spdlog::warn(
+        "the adapter of {} was not found, so it runs as plain AR: ORTHRUS_MODELS_DIR names the "
+        "folder that holds {}/ (`orthrus version` lists those that were searched)",
+        options.model, options.model);
   }
   Tokenizer tokenizer = Tokenizer::load(resolved.path);
   std::unique_ptr<ChatTemplate> chat_template = ChatTemplate::load(resolved.path);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "formats/file_exists.h"
 
 namespace orthrus {
@@ -97,14 +96,7 @@ ResolvedModel resolve_model(const std::string& name_or_path) {
       fail("the model {} is not on this machine yet: run `orthrus pull {}`", name_or_path,
            name_or_path);
     }
-    std::string adapter = adapter_of(known->name);
-    if (adapter.empty()) {
-      spdlog::warn(
-          "the adapter of {} was not found, so it runs as plain AR: ORTHRUS_MODELS_DIR names the "
-          "folder that holds {}/ (`orthrus version` lists those that were searched)",
-          known->name, known->name);
-    }
-    return {path, adapter};
+    return {path, adapter_of(known->name)};
   }
   if (!file_exists(name_or_path)) {
     fail("{}: no such file or directory, nor a known model (these are: {})", name_or_path,
