@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "engine/model_registry.h"
 #include "trainer/cli/commands.h"
 #include "trainer/fit/fit.h"
 
@@ -7,7 +8,8 @@ namespace orthrus::train {
 namespace {
 
 void add_model_flags(CLI::App& app, FitOptions& o) {
-  app.add_option("-m,--model", o.model, "base model: a directory or a GGUF file")->required();
+  app.add_option("-m,--model", o.model, "base model: a directory, a GGUF file, or a pulled model")
+      ->required();
   app.add_option("--adapter", o.adapter,
                  "go on from these diffusion weights (default: the checkpoint's own, else copies)");
   app.add_option("--data", o.data, "shards, or folders of them")->required();
@@ -82,6 +84,7 @@ Runner add_fit_command(CLI::App& program) {
   return [options] {
     options->plan.block_size = options->student.block_size;
     options->plan.train_last = options->student.train_last;
+    options->model = resolve_model(options->model).path;
     fit(*options);
     return 0;
   };

@@ -14,6 +14,7 @@ int run(int argc, char** argv) {
   CLI::App program("orthrus-train: a diffusion view for any base model");
   program.require_subcommand(1);
   std::map<std::string, train::Runner> runners;
+  runners["data"] = train::add_data_command(program);
   runners["fit"] = train::add_fit_command(program);
   try {
     program.parse(argc, argv);

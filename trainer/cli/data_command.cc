@@ -1,0 +1,47 @@
+#include <memory>
+
+#include "engine/model_registry.h"
+#include "trainer/cli/commands.h"
+#include "trainer/data/make_data.h"
+
+namespace orthrus::train {
+
+Runner add_data_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("data", "the frozen model's own answers to prompts");
+  auto options = std::make_shared<MakeDataOptions>();
+  MakeDataOptions& o = *options;
+  o.generate.program = default_orthrus_program();
+  app->add_option("-m,--model", o.generate.model, "a directory, a GGUF file, or a pulled model")
+      ->required();
+  app->add_option("--prompts", o.prompts,
+                  "JSONL as `orthrus generate` takes it, or .txt with a prompt a line");
+  app->add_option("--self-prompts", o.self_prompts, "user turns that the model writes by itself")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("--system-prompt", o.system_prompt, "the system message of texts");
+  app->add_option("--limit", o.limit, "prompts of each file, 0: all")
+      ->check(CLI::NonNegativeNumber);
+  app->add_option("-o,--out", o.out, "folder of the shards")->required();
+  app->add_option("--shard-documents", o.shard_documents, "prompts of a shard")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("-n,--max-tokens", o.generate.max_tokens, "most tokens of an answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--temp", o.generate.temperature, "0: greedy")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app->add_option("--seed", o.generate.seed, "of the noise")->capture_default_str();
+  app->add_option("-b,--batch", o.generate.batch, "sequences that share passes")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--weights", o.generate.weights, "runtime format of `orthrus`")
+      ->capture_default_str();
+  app->add_option("--orthrus", o.generate.program, "the program orthrus")->capture_default_str();
+  return [options] {
+    options->generate.model = resolve_model(options->generate.model).path;
+    make_data(*options);
+    return 0;
+  };
+}
+
+}  // namespace orthrus::train

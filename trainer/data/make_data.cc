@@ -1,0 +1,203 @@
+#include "trainer/data/make_data.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/error.h"
+#include "engine/prompt_lines.h"
+#include "engine/template_request.h"
+#include "formats/checkpoint.h"
+#include "formats/file_exists.h"
+#include "formats/json.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+#include "trainer/data/atomic_file.h"
+#include "trainer/data/self_prompts.h"
+#include "trainer/data/shard.h"
+
+namespace orthrus::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail("{}: cannot be read", path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Maker {
+ public:
+  explicit Maker(const MakeDataOptions& options)
+      : options_(options),
+        checkpoint_(open_checkpoint(options.generate.model)),
+        tokenizer_(Tokenizer::load(options.generate.model)),
+        template_(ChatTemplate::load(options.generate.model)) {
+    std::error_code error;
+    std::filesystem::create_directories(options.out, error);
+    if (error) fail("{}: cannot be created: {}", options.out, error.message());
+  }
+
+  void run();
+
+ private:
+  void add_file(const std::string& path);
+  void add_self_prompts();
+  void add_user_text(const std::string& text);
+  void add_chat(Json request);
+  Json chat(const std::string& text) const;
+  std::map<std::string, std::string> provenance() const;
+  std::string shard_path(size_t index) const;
+  Shard make_shard(size_t first, size_t last) const;
+
+  const MakeDataOptions& options_;
+  Checkpoint checkpoint_;
+  Tokenizer tokenizer_;
+  std::unique_ptr<ChatTemplate> template_;
+  std::vector<std::vector<int32_t>> prompts_;
+};
+
+Json Maker::chat(const std::string& text) const {
+  Json messages = Json::array();
+  if (!options_.system_prompt.empty()) {
+    messages.push_back({{"role", "system"}, {"content", options_.system_prompt}});
+  }
+  messages.push_back({{"role", "user"}, {"content", text}});
+  return {{"messages", messages}};
+}
+
+void Maker::add_chat(Json request) {
+  prompts_.push_back(tokenizer_.encode(template_->render(template_context(request.dump())), true));
+}
+
+void Maker::add_user_text(const std::string& text) {
+  if (template_) return add_chat(chat(text));
+  prompts_.push_back(tokenizer_.encode(text, true));
+}
+
+void Maker::add_file(const std::string& path) {
+  const std::string text = read_text(path);
+  if (path.ends_with(".txt")) {
+    std::istringstream lines(text);
+    int64_t count = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.empty()) continue;
+      if (options_.limit > 0 && count++ == options_.limit) break;
+      add_user_text(line);
+    }
+    return;
+  }
+  for (const PromptLine& line : parse_prompt_lines(text, path, options_.limit)) {
+    if (line.token_ids) {
+      prompts_.push_back(*line.token_ids);
+    } else if (line.messages) {
+      if (!template_) fail("{}: messages, but the model has no chat template", line.where);
+      Json request;
+      line.add_chat(request);
+      add_chat(std::move(request));
+    } else {
+      add_user_text(*line.prompt);
+    }
+  }
+}
+
+/// Written once and kept beside the shards, so that a later call has the same ones.
+void Maker::add_self_prompts() {
+  if (options_.self_prompts == 0) return;
+  if (!template_) fail("self-prompts: the model has no chat template");
+  const std::string path = options_.out + "/self-prompts.json";
+  std::vector<std::string> texts;
+  if (file_exists(path)) {
+    texts = read_json_file(path, size_t{1} << 30).get<std::vector<std::string>>();
+  } else {
+    // What the template puts before and after a user's text.
+    const std::string mark = "\x01USER TEXT\x01";
+    const std::string rendered = template_->render(template_context(chat(mark).dump()));
+    const size_t at = rendered.find(mark);
+    if (at == std::string::npos) fail("self-prompts: the chat template hides the user's text");
+    const std::string after = rendered.substr(at + mark.size());
+    const size_t line = after.find('\n');
+    SelfPromptRequest request{tokenizer_.encode(rendered.substr(0, at), true),
+                              after.substr(0, line), options_.self_prompts, options_.out + "/self"};
+    if (request.stop.empty()) fail("self-prompts: the chat template does not end a user's turn");
+    texts = self_prompts(request, tokenizer_, options_.generate);
+    write_file_atomically(path, nlohmann::json(texts).dump());
+  }
+  for (const std::string& text : texts) add_user_text(text);
+}
+
+std::map<std::string, std::string> Maker::provenance() const {
+  const GenerateOptions& g = options_.generate;
+  std::string files;
+  for (const std::string& path : options_.prompts) {
+    files += (files.empty() ? "" : ", ") + std::filesystem::path(path).filename().string();
+  }
+  return {{"model", checkpoint_.config.name},
+          {"weights", g.weights},
+          {"prompt_files", files},
+          {"prompts", std::to_string(prompts_.size())},
+          {"self_prompts", std::to_string(options_.self_prompts)},
+          {"shard_documents", std::to_string(options_.shard_documents)},
+          {"max_tokens", std::to_string(g.max_tokens)},
+          {"temperature", fmt::format("{}", g.temperature)},
+          {"seed", std::to_string(g.seed)}};
+}
+
+std::string Maker::shard_path(size_t index) const {
+  return fmt::format("{}/{:05}.shard", options_.out, index);
+}
+
+Shard Maker::make_shard(size_t first, size_t last) const {
+  Shard shard{base_hash(*checkpoint_.tensors), checkpoint_.config.vocab_size, provenance(), {}};
+  const std::vector<std::vector<int32_t>> prompts(prompts_.begin() + static_cast<int64_t>(first),
+                                                  prompts_.begin() + static_cast<int64_t>(last));
+  GenerateOptions generate = options_.generate;
+  generate.seed += first;
+  const auto answers = generate_answers(prompts, generate, options_.out + "/part");
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    Document document{prompts[i], {}};
+    const auto begin = static_cast<int64_t>(prompts[i].size());
+    document.tokens.insert(document.tokens.end(), answers[i].begin(), answers[i].end());
+    if (!answers[i].empty()) {
+      document.answers = {{begin, static_cast<int64_t>(document.tokens.size())}};
+    }
+    shard.documents.push_back(std::move(document));
+  }
+  return shard;
+}
+
+void Maker::run() {
+  for (const std::string& path : options_.prompts) add_file(path);
+  add_self_prompts();
+  if (prompts_.empty()) fail_usage("no prompts: --prompts or --self-prompts brings some");
+  const auto size = static_cast<size_t>(options_.shard_documents);
+  const size_t shards = (prompts_.size() + size - 1) / size;
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  int64_t made = 0, tokens = 0;
+  for (size_t i = 0; i < shards; ++i) {
+    if (file_exists(shard_path(i))) {
+      if (read_shard(shard_path(i)).provenance != provenance()) {
+        fail_usage("{}: made from other prompts or with other flags", shard_path(i));
+      }
+      continue;
+    }
+    const Shard shard = make_shard(i * size, std::min((i + 1) * size, prompts_.size()));
+    write_shard(shard_path(i), shard);
+    tokens += answer_tokens(shard);
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double left = seconds / static_cast<double>(++made) * static_cast<double>(shards - i - 1);
+    fmt::print(stderr, "shard {} of {}  {:.0f} tokens/s  {:.1f} min left\n", i + 1, shards,
+               static_cast<double>(tokens) / seconds, left / 60);
+  }
+}
+
+}  // namespace
+
+void make_data(const MakeDataOptions& options) { Maker(options).run(); }
+
+}  // namespace orthrus::train

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "text/tokenizer.h"
+#include "trainer/data/generate_child.h"
+
+namespace orthrus::train {
+
+/// Whether a text that the model wrote as a user's turn is fit for a prompt: of a few words to a
+/// few paragraphs, mostly ASCII letters (English and code), and not the same words over and over.
+bool usable_self_prompt(const std::string& text);
+
+struct SelfPromptRequest {
+  std::vector<int32_t> header;  ///< the chat template up to where a user's text begins
+  std::string stop;             ///< what ends a user's turn in the template
+  int64_t count = 0;
+  std::string scratch;
+};
+
+/// User turns written by the model itself after the header, sampled at temperature 1, filtered,
+/// without repeats. Error(kInput) where the model hardly ever writes a usable one.
+std::vector<std::string> self_prompts(const SelfPromptRequest& request, const Tokenizer& tokenizer,
+                                      GenerateOptions generate);
+
+}  // namespace orthrus::train
