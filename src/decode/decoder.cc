@@ -203,8 +203,10 @@ int64_t Decoder::Impl::choose_drafts(int64_t max_rows, int64_t companions) {
     // As in the official loop the block may end with the limit; the bonus token then falls away.
     return std::min({draft_max, room, max_rows - 1});
   }
-  return draft_length->choose(
-      {.most = std::min(room, max_rows) - 1, .context = table.length(), .companions = companions});
+  return draft_length->choose({.most = std::min(room, max_rows) - 1,
+                               .remaining = room,
+                               .context = table.length(),
+                               .companions = companions});
 }
 
 void Decoder::Impl::take_drafts_of_drafter() {

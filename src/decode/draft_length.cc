@@ -8,13 +8,13 @@
 namespace orthrus {
 namespace {
 
-constexpr double kRequestDecay = 0.96;  // half-life 17 cycles
-constexpr double kAllowance = 0.01;     // of the time of plain steps may go into probes
-constexpr double kOpening = 3;          // plain steps that a promising start may lose,
-constexpr double kSureOpening = 5;      // and where earlier requests had a
+constexpr double kRequestDecay = 0.96;   // half-life 17 cycles
+constexpr double kAllowance = 0.01;      // of the time of plain steps may go into probes
+constexpr double kOpening = 3;           // plain steps that a promising start may lose,
+constexpr double kSureOpening = 5;       // and where earlier requests had a
 constexpr double kOpeningShare = 0.045;  // but never more than this share of what may follow
-constexpr double kSureGain = 1.1;       // gain like this
-constexpr double kSureCycles = 16;      // over so many cycles
+constexpr double kSureGain = 1.1;        // gain like this
+constexpr double kSureCycles = 16;       // over so many cycles
 constexpr double kCeiling = 12;  // plain steps of past gain, or of allowance, that may be lost
 constexpr double kGainToStart = 1.03;  // predicted gain over AR to leave it
 constexpr double kGainToStay = 1.01;
@@ -79,7 +79,7 @@ bool DraftLength::promising(const Best& best) const {
 double DraftLength::opening(const Best& best) const {
   if (!promising(best)) return 0;
   const bool sure = others_.cycles() >= kSureCycles && best.rate * ar_seconds_ >= kSureGain;
-  const double room = kOpeningShare * static_cast<double>(situation_.most + 1);
+  const double room = kOpeningShare * static_cast<double>(situation_.remaining);
   return std::min(sure ? kSureOpening : kOpening, room);
 }
 
@@ -137,9 +137,10 @@ void DraftLength::observe(int64_t drafted, int64_t accepted) {
 void DraftLength::settle() {
   if (unsettled_tokens_ == 0) return;
   const double plain = seconds(0, situation_);
+  const double share = 1 / static_cast<double>(situation_.companions);
   CostModel::Allowance& shared = cost_.allowance();
   if (last_drafts_ == 0) {
-    shared.seconds = std::min(shared.seconds + kAllowance * plain, kCeiling * plain);
+    shared.seconds = std::min(shared.seconds + share * kAllowance * plain, kCeiling * plain);
   } else {
     const double won =
         static_cast<double>(unsettled_tokens_) * plain - seconds(last_drafts_, situation_);
@@ -148,7 +149,7 @@ void DraftLength::settle() {
       shared.probe_price = won > 0 ? 1 : std::min(2 * shared.probe_price, kMostExpensiveProbe);
     }
   }
-  if (account_ < 0) shared.seconds += std::exchange(account_, 0.0);
+  if (account_ < 0) shared.seconds += share * std::exchange(account_, 0.0);
   account_ = std::min(account_, kCeiling * plain);
   unsettled_tokens_ = 0;
 }

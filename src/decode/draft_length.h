@@ -16,7 +16,8 @@ namespace orthrus {
 /// Never slower than AR: an account holds the time that a request has won or lost against plain AR.
 /// It starts with what a promising start may lose, and cycles earn what they win. Plain steps earn
 /// a small allowance, which all requests share. A cycle runs only if both together could bear it
-/// failing.
+/// failing. Requests that share passes draft together and lose the same time together, so each has
+/// its share in what a pass gives to the allowance and takes from it.
 class DraftLength {
  public:
   /// temperature: of the request's sampling, 0 for greedy.
@@ -24,6 +25,7 @@ class DraftLength {
 
   struct Situation {
     int64_t most = 0;        ///< drafts that limits leave room for
+    int64_t remaining = 0;   ///< tokens that may still follow
     int64_t context = 0;     ///< tokens in the cache
     int64_t companions = 1;  ///< sequences that share the pass, this one included
   };

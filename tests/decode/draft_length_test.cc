@@ -53,8 +53,10 @@ class Simulation {
       cost.observe(shape, measured);
     };
     while (done < tokens) {
-      const int64_t k = length.choose(
-          {.most = std::min<int64_t>(tokens - done, 4096) - 1, .context = done, .companions = 1});
+      const int64_t k = length.choose({.most = std::min<int64_t>(tokens - done, 4096) - 1,
+                                       .remaining = tokens - done,
+                                       .context = done,
+                                       .companions = 1});
       EXPECT_LE(k, std::min(tokens - done - 1, kBlock - 1));
       int64_t accepted = 0;
       if (k > 0) {
@@ -192,7 +194,8 @@ TEST(DraftLength, TakesCompanionsAndLimitsIntoAccount) {
         cost.observe(diffusion, simulation.seconds(diffusion));
       }
     }
-    return length.choose({.most = most, .context = 100, .companions = companions});
+    return length.choose(
+        {.most = most, .remaining = 1000, .context = 100, .companions = companions});
   };
   const int64_t alone = settled(1, 1000);
   EXPECT_GT(alone, 2);
@@ -210,11 +213,83 @@ TEST(DraftLength, RequestsStartFromOthersOfTheirTemperature) {
   for (int i = 0; i < 3; ++i) cost.observe(one, cost.predict(one));
   const auto first = [&](double temperature) {
     DraftLength length(cost, kBlock, temperature);
-    return length.choose({.most = 100, .context = 0, .companions = 1});
+    return length.choose({.most = 100, .remaining = 100, .context = 0, .companions = 1});
   };
   EXPECT_GT(first(0), 0);
   EXPECT_EQ(first(1.2), 0);
   EXPECT_GT(first(0.7), 0);  // nothing is known: the drafts get a chance
+}
+
+/// Requests of one batch: all share every pass. Returns the time against plain AR.
+double run_batch(CostModel& cost, const Simulation& machine, size_t size, double accepted_share,
+                 int64_t tokens, uint32_t seed) {
+  const auto companions = static_cast<int64_t>(size);
+  std::vector<DraftLength> lengths;
+  for (size_t i = 0; i < size; ++i) lengths.emplace_back(cost, kBlock, kGreedy);
+  int64_t cycles = 0, done = 0;
+  uint32_t draw = 0;
+  double spent = 0;
+  const auto pass = [&](int64_t ar, int64_t diffusion) {
+    const PassShape shape{
+        .ar_rows = ar, .diffusion_rows = diffusion, .logit_rows = ar, .context_tokens = 0};
+    spent += machine.seconds(shape);
+    cost.observe(shape, machine.seconds(shape));
+  };
+  for (; cycles < tokens; ++cycles) {
+    std::vector<int64_t> drafts;
+    int64_t diffusion = 0, ar = 0;
+    for (DraftLength& length : lengths) {
+      drafts.push_back(length.choose(
+          {.most = 31, .remaining = tokens - cycles, .context = 0, .companions = companions}));
+      diffusion += drafts.back() > 0 ? drafts.back() + 1 : 0;
+      ar += drafts.back() + 1;
+    }
+    if (diffusion > 0) pass(0, diffusion);
+    pass(ar, 0);
+    for (size_t i = 0; i < size; ++i) {
+      int64_t accepted = 0;
+      while (accepted < drafts[i] &&
+             open_uniform(philox4x32({draw++, seed, 0, 0}, {4, 4})[0]) < accepted_share) {
+        ++accepted;
+      }
+      lengths[i].observe(drafts[i], accepted);
+      done += accepted + 1;
+    }
+  }
+  const PassShape one{
+      .ar_rows = companions, .diffusion_rows = 0, .logit_rows = companions, .context_tokens = 0};
+  return spent / (machine.seconds(one) * static_cast<double>(done) / static_cast<double>(size));
+}
+
+// What a batch loses by trying is bounded as a whole, not for each of its requests.
+TEST(DraftLength, BatchesAreNotSlowerThanArTogether) {
+  const Simulation machine({"bandwidth", 0.03}, 0);
+  for (const size_t size : {2, 16}) {
+    CostModel poor = new_cost_model();
+    for (uint32_t i = 0; i < 6; ++i) {
+      const double time = run_batch(poor, machine, size, 0.05, 256, i);
+      EXPECT_LE(time, i == 0 ? 1.08 : 1.03) << size << " requests, batch " << i;
+      EXPECT_GE(poor.allowance().seconds, -0.02) << "a plain step takes half of that";
+    }
+    CostModel good = new_cost_model();
+    for (uint32_t i = 0; i < 3; ++i) run_batch(good, machine, size, 0.95, 256, i);
+    // With 16 requests the rows of good drafts cost what they earn.
+    EXPECT_LT(run_batch(good, machine, size, 0.95, 256, 9), size == 2 ? 0.9 : 1.03) << size;
+  }
+}
+
+// A pass that leaves few rows to each request does not make its answer short.
+TEST(DraftLength, TheStartMayLoseByWhatMayFollow) {
+  const auto first = [](int64_t remaining) {
+    CostModel cost = new_cost_model();
+    for (int i = 0; i < 50; ++i) cost.acceptance(kGreedy).observe(3, 3);
+    const PassShape one{.ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0};
+    for (int i = 0; i < 3; ++i) cost.observe(one, cost.predict(one));
+    DraftLength length(cost, kBlock, kGreedy);
+    return length.choose({.most = 3, .remaining = remaining, .context = 0, .companions = 1});
+  };
+  EXPECT_GT(first(1000), 0);
+  EXPECT_EQ(first(4), 0);
 }
 
 TEST(AcceptanceProfile, EstimatesTheRatePerPlace) {
