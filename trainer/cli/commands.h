@@ -9,5 +9,6 @@ namespace orthrus::train {
 using Runner = std::function<int()>;
 Runner add_data_command(CLI::App& program);
 Runner add_fit_command(CLI::App& program);
+Runner add_export_command(CLI::App& program);
 
 }  // namespace orthrus::train

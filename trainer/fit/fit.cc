@@ -27,12 +27,13 @@ double now() {
 }
 
 /// All that the curve depends on.
-Json settings_json(const FitOptions& o, const std::string& base_hash, const Shard& data) {
+Json settings_json(const FitOptions& o, const ModelConfig& config, const std::string& base_hash,
+                   const Shard& data) {
   return {{"base_hash", base_hash},
           {"documents", data.documents.size()},
           {"answer_tokens", answer_tokens(data)},
           {"adapter", o.adapter},
-          {"mask_token", o.mask_token},
+          {"mask_token_id", config.mask_token_id},
           {"block_size", o.student.block_size},
           {"train_last", o.student.train_last},
           {"position_decay", o.student.position_decay},
@@ -91,7 +92,7 @@ class Run {
         model_(start_tensors(options, checkpoint_)),
         student_(model_, options.student),
         plan_(data_, options.plan),
-        settings_(settings_json(options, base_hash(*checkpoint_.tensors), data_)) {
+        settings_(settings_json(options, model_.config(), base_hash(*checkpoint_.tensors), data_)) {
     if (!options.held_out.empty()) held_out_ = read_for(options.held_out).documents;
     const auto most = static_cast<size_t>(options.evaluation_documents);
     if (held_out_.size() > most) held_out_.resize(most);
@@ -132,7 +133,7 @@ Shard Run::read_for(const std::vector<std::string>& paths) const {
     fail("{}: made for a vocabulary of {}, the model has {}", paths.front(), shard.vocab_size,
          checkpoint_.config.vocab_size);
   }
-  if (shard.base_hash != base_hash(*checkpoint_.tensors)) {
+  if (!shard.base_hash.empty() && shard.base_hash != base_hash(*checkpoint_.tensors)) {
     spdlog::warn("{}: its answers were written by another model or another form of it",
                  paths.front());
   }
@@ -290,7 +291,10 @@ bool Run::train() {
     }
   }
   save();
-  if (stop.requested()) return false;
+  if (stop.requested()) {
+    spdlog::info("stopped after step {}, saved: --resume goes on with it", state_.step);
+    return false;
+  }
   evaluate();
   return true;
 }

@@ -91,15 +91,20 @@ std::optional<std::string> latest_state(const std::string& folder) {
   return all.back().string();
 }
 
-LoadedState load_state(const std::string& path, std::vector<Parameter>& parameters) {
-  const at::NoGradGuard no_grad;
+LoadedState inspect_state(const std::string& path) {
   const SafetensorsSource source(path);
   const auto metadata = [&](const char* key) {
     const auto at = source.metadata().find(key);
     if (at == source.metadata().end()) fail("{}: no metadata {}", path, key);
     return at->second;
   };
-  const LoadedState loaded{parse_state(metadata("state"), path), metadata("settings")};
+  return {parse_state(metadata("state"), path), metadata("settings")};
+}
+
+LoadedState load_state(const std::string& path, std::vector<Parameter>& parameters) {
+  const at::NoGradGuard no_grad;
+  const LoadedState loaded = inspect_state(path);
+  const SafetensorsSource source(path);
   for (Parameter& p : parameters) {
     visit(p, [&](const std::string& name, const at::Tensor& t) {
       const TensorInfo& info = source.require(name, t.sizes().vec());

@@ -33,6 +33,9 @@ struct LoadedState {
   std::string settings;
 };
 
+/// Its settings alone. Error(kInput) where it is no checkpoint of a run.
+LoadedState inspect_state(const std::string& path);
+
 /// Copies the checkpoint into the parameters. Error(kInput) where it is of another model.
 LoadedState load_state(const std::string& path, std::vector<Parameter>& parameters);
 

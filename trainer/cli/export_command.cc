@@ -1,0 +1,30 @@
+#include <map>
+#include <memory>
+
+#include "engine/model_registry.h"
+#include "trainer/cli/commands.h"
+#include "trainer/export/export_view.h"
+
+namespace orthrus::train {
+
+Runner add_export_command(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("export", "write a run's diffusion view for orthrus");
+  auto options = std::make_shared<ExportOptions>();
+  app->add_option("-m,--model", options->model, "the base model of the run")->required();
+  app->add_option("--run", options->run, "folder of fit, or one of its checkpoints")->required();
+  app->add_option("-o,--out", options->out, "adapter file, or the checkpoint's new folder")
+      ->required();
+  app->add_option("--type", options->form,
+                  "bf16 or int8: an adapter; checkpoint: a whole model in the official layout")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, ExportForm>{{"bf16", ExportForm::kBf16},
+                                            {"int8", ExportForm::kInt8},
+                                            {"checkpoint", ExportForm::kCheckpoint}}));
+  return [options] {
+    options->model = resolve_model(options->model).path;
+    export_view(*options);
+    return 0;
+  };
+}
+
+}  // namespace orthrus::train

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace orthrus::train {
+
+enum class ExportForm : uint8_t {
+  kBf16,       ///< adapter
+  kInt8,       ///< adapter, a scale a row
+  kCheckpoint  ///< a whole model in the official layout (OrthrusLM)
+};
+
+struct ExportOptions {
+  std::string model;  ///< the base that was trained on
+  std::string run;    ///< folder of `fit` (its newest checkpoint counts) or one of its checkpoints
+  std::string out;    ///< a .safetensors file, or the checkpoint's new folder
+  ExportForm form = ExportForm::kBf16;
+};
+
+/// Writes the diffusion view of a run for `orthrus`. Error(kInput) where the run is of another
+/// model; Error(kUsage) where the base cannot have a whole checkpoint: the official layout is for
+/// Qwen3 in a Hugging Face folder, with a vocabulary row as the mask.
+void export_view(const ExportOptions& options);
+
+}  // namespace orthrus::train

@@ -1,0 +1,94 @@
+#include "trainer/export/export_view.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "trainer/fit/fit.h"
+#include "trainer/fit/training_state.h"
+#include "trainer/tests/tiny_student.h"
+
+namespace orthrus::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Export : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/orthrus_export_" + std::to_string(::getpid());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    write_shard(folder_ + "/made.shard", tiny_documents(20));
+    FitOptions fit_options;
+    fit_options.model = tiny_path();
+    fit_options.data = {folder_ + "/made.shard"};
+    fit_options.out = folder_ + "/run";
+    fit_options.plan.row_tokens = 90;
+    fit_options.plan.row_blocks = 10;
+    fit_options.steps = 3;
+    ASSERT_TRUE(fit(fit_options));
+    options_.model = tiny_path();
+    options_.run = folder_ + "/run";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// What the run's checkpoint holds.
+  ModelTensors trained() const {
+    DualModel model = tiny_model(DiffusionSource::kCheckpoint);
+    Student student(model, {});
+    load_state(*latest_state(options_.run), student.parameters());
+    return model.tensors();
+  }
+  ModelTensors exported(ExportForm form, const std::string& name) {
+    options_.form = form;
+    options_.out = folder_ + "/" + name;
+    export_view(options_);
+    if (form == ExportForm::kCheckpoint) {
+      return load_tensors(open_checkpoint(options_.out), DiffusionSource::kCheckpoint);
+    }
+    const Checkpoint base = open_checkpoint(tiny_path());
+    const Adapter adapter = open_adapter(options_.out, base.config);
+    return load_tensors(base, DiffusionSource::kAdapter, &adapter);
+  }
+
+  std::string folder_;
+  ExportOptions options_;
+};
+
+TEST_F(Export, AdaptersAndCheckpointHoldTheTrainedView) {
+  const ModelTensors expected = trained();
+  const ModelTensors start = tiny_model(DiffusionSource::kCheckpoint).tensors();
+  for (const auto& [form, name] :
+       std::map<ExportForm, std::string>{{ExportForm::kBf16, "bf16.safetensors"},
+                                         {ExportForm::kInt8, "int8.safetensors"},
+                                         {ExportForm::kCheckpoint, "checkpoint"}}) {
+    const ModelTensors got = exported(form, name);
+    EXPECT_EQ(got.config.block_size, 8);
+    EXPECT_EQ(got.config.mask_token_id, 1024);
+    for (size_t i = 0; i < got.layers.size(); ++i) {
+      const at::Tensor& want = expected.layers[i].diff.qkv.detach();
+      const at::Tensor& have = got.layers[i].diff.qkv;
+      EXPECT_FALSE(same_bits(want, start.layers[i].diff.qkv));
+      if (form == ExportForm::kInt8) {
+        const at::Tensor half_step = want.abs().amax(1, true) / 127 * 0.501;
+        EXPECT_TRUE(((have - want).abs() <= half_step).all().item<bool>()) << name;
+      } else {
+        EXPECT_TRUE(same_bits(have, want.to(at::kBFloat16).to(at::kFloat))) << name;
+      }
+      EXPECT_TRUE(same_bits(got.layers[i].ar.qkv, start.layers[i].ar.qkv));
+    }
+    EXPECT_TRUE(same_bits(got.embedding, start.embedding));
+  }
+}
+
+TEST_F(Export, OfAFolderWithoutARunIsRefused) {
+  options_.run = folder_;
+  options_.out = folder_ + "/none.safetensors";
+  EXPECT_THROW(export_view(options_), Error);
+  EXPECT_FALSE(fs::exists(options_.out));
+}
+
+}  // namespace
+}  // namespace orthrus::train
