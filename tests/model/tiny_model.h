@@ -46,17 +46,11 @@ class Goldens {
   size_t data_ = 0;
 };
 
-/// The tiny Orthrus checkpoint ready to run.
-struct TinyModel {
-  TinyModel(WeightFormat format, KvType kv, int threads, Isa isa = choose_isa(),
-            int64_t max_rows = 256)
-      : pool(threads), context{isa, pool} {
-    const Checkpoint checkpoint =
-        open_checkpoint(std::string(ORTHRUS_TEST_DATA) + "/tiny/checkpoint");
-    LoadRequest request;
-    request.format = format;
-    request.diffusion = LoadRequest::Diffusion::kCheckpoint;
-    model = load_model(checkpoint, request, pool);
+/// A model loaded from its files, with a cache and a pass.
+struct ReadyModel {
+  ReadyModel(const Checkpoint& checkpoint, const LoadRequest& request, KvType kv, int threads,
+             Isa isa = choose_isa(), int64_t max_rows = 256)
+      : pool(threads), context{isa, pool}, model(load_model(checkpoint, request, pool)) {
     blocks = std::make_unique<BlockPool>(kv_layout(model.config, kv, kv), 256);
     forward = std::make_unique<Forward>(model, blocks->layout(), context, max_rows);
   }
@@ -93,6 +87,21 @@ struct TinyModel {
   Model model;
   std::unique_ptr<BlockPool> blocks;
   std::unique_ptr<Forward> forward;
+};
+
+/// The tiny Orthrus checkpoint ready to run.
+struct TinyModel : ReadyModel {
+  TinyModel(WeightFormat format, KvType kv, int threads, Isa isa = choose_isa())
+      : ReadyModel(open_checkpoint(std::string(ORTHRUS_TEST_DATA) + "/tiny/checkpoint"),
+                   request(format), kv, threads, isa) {}
+
+ private:
+  static LoadRequest request(WeightFormat format) {
+    LoadRequest request;
+    request.format = format;
+    request.diffusion = LoadRequest::Diffusion::kCheckpoint;
+    return request;
+  }
 };
 
 }  // namespace orthrus
