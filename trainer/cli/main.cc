@@ -17,6 +17,7 @@ int run(int argc, char** argv) {
   runners["data"] = train::add_data_command(program);
   runners["fit"] = train::add_fit_command(program);
   runners["export"] = train::add_export_command(program);
+  runners["plot"] = train::add_plot_command(program);
   try {
     program.parse(argc, argv);
     return runners.at(program.get_subcommands().front()->get_name())();

@@ -1,0 +1,27 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "trainer/cli/commands.h"
+#include "trainer/data/atomic_file.h"
+#include "trainer/plot/report.h"
+
+namespace orthrus::train {
+
+Runner add_plot_command(CLI::App& program) {
+  CLI::App* app =
+      program.add_subcommand("plot", "curves of a run as one HTML page, and a forecast");
+  auto run = std::make_shared<std::string>();
+  auto out = std::make_shared<std::string>();
+  app->add_option("--run", *run, "folder of fit")->required();
+  app->add_option("-o,--out", *out, "the page (default: report.html in that folder)");
+  return [run, out] {
+    const RunHistory history = read_history(*run);
+    write_file_atomically(out->empty() ? *run + "/report.html" : *out, html_report(history, *run));
+    fmt::print("{}", forecast_text(history));
+    return 0;
+  };
+}
+
+}  // namespace orthrus::train

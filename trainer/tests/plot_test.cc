@@ -1,0 +1,56 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "trainer/plot/report.h"
+
+namespace orthrus::train {
+namespace {
+
+TEST(Forecast, FindsALineInTheLogarithm) {
+  RunHistory history;
+  history.evaluations.push_back({0, 1.8, 1.8, {0.8}});  // the start is not on the line
+  for (const double tokens : {1e4, 3e4, 1e5, 3e5}) {
+    history.evaluations.push_back({tokens, 0.4 + 0.25 * std::log(tokens), 0, {}});
+  }
+  const auto exact = fit_forecast(history);
+  ASSERT_TRUE(exact.has_value());
+  EXPECT_NEAR(exact->at(1e6), 0.4 + 0.25 * std::log(1e6), 1e-9);
+  EXPECT_NEAR(exact->margin(1e6), 0, 1e-6);
+  history.evaluations[2].tokens_per_cycle += 0.1;
+  const auto noisy = fit_forecast(history);
+  EXPECT_GT(noisy->margin(1e6), noisy->margin(1e5));
+  EXPECT_LT(std::abs(noisy->at(1e6) - exact->at(1e6)), noisy->margin(1e6));
+  history.evaluations.resize(4);
+  EXPECT_FALSE(fit_forecast(history).has_value());
+}
+
+TEST(Report, ReadsALogAndDrawsIt) {
+  const std::string folder = testing::TempDir() + "/orthrus_plot_" + std::to_string(::getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/log.jsonl")
+      << R"({"event":"start","settings":{}})" << '\n'
+      << R"({"event":"evaluation","step":0,"tokens":0,"tokens_per_cycle":1.8,"tokens_per_cycle_mean":1.9,"accuracy":[0.8,0.1]})"
+      << '\n'
+      << R"({"event":"step","step":1,"loss":6.5,"tokens_per_cycle":1.7,"tokens":768})" << '\n'
+      << "{\"event\":\"st";  // cut by a crash
+  const RunHistory history = read_history(folder);
+  ASSERT_EQ(history.steps.size(), 1u);
+  EXPECT_EQ(history.steps[0].loss, 6.5);
+  ASSERT_EQ(history.evaluations.size(), 1u);
+  EXPECT_EQ(history.evaluations[0].accuracy.size(), 2u);
+  const std::string page = html_report(history, "a <run>");
+  EXPECT_NE(page.find("a &lt;run>"), std::string::npos);
+  EXPECT_NE(page.find("<polyline"), std::string::npos);
+  EXPECT_EQ(page.find("http"), std::string::npos);  // nothing is loaded from elsewhere
+  EXPECT_NE(forecast_text(history).find("needs four"), std::string::npos);
+  std::filesystem::remove_all(folder);
+  EXPECT_THROW(read_history(folder), Error);
+}
+
+}  // namespace
+}  // namespace orthrus::train
