@@ -41,6 +41,10 @@ for name in ("token_weighted", "per_prompt_mean"):
 PY
 done
 
+echo "$model, rules of consensus"
+save "consensus-$model.json" python3 bench/consensus.py "$program" "$model" "$questions"
+cat "$out/consensus-$model.json"
+
 for weights in auto bf16; do
   echo "$model, $weights weights, dual view against plain AR"
   save "compare-$model-$weights.txt" "$program" bench -m "$model" --weights "$weights" \
