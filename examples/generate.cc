@@ -11,7 +11,7 @@ int run(const char* path, const char* prompt, int64_t max_new_tokens) {
   orthrus::LoadOptions load;
   load.model = path;
   orthrus::LanguageModel model = orthrus::LanguageModel::load(load);
-  const std::vector<int32_t> input_ids = model.encode(prompt);
+  const std::vector<int32_t> input_ids = model.encode(prompt, /*add_special_tokens=*/true);
 
   orthrus::GenerateOptions options;
   options.max_new_tokens = max_new_tokens;

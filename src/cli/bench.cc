@@ -16,7 +16,7 @@
 namespace orthrus {
 namespace {
 
-constexpr double kProbeSeconds = 2;  // the cases are judged by what the probe finds
+constexpr double kProbeSeconds = 0.7;  // of arithmetic, in every probe of the machine
 
 class BenchCommand : public Command {
  public:
@@ -88,11 +88,13 @@ class BenchCommand : public Command {
 
     BenchReport report;
     report.model = model.config.name;
-    report.weights = weights_name(model);
+    report.weights = weights_name(model, weight_format(flags_.weights));
     report.reps = reps_;
     ProgressLine progress("measuring");
-    const auto probe = [&] { return measure_machine(context, kProbeSeconds); };
-    report.run = run_bench(cases, reps_, probe, [&](double share) { progress.update(share); });
+    const MachineProbe probe(context);
+    report.run = run_bench(
+        cases, reps_, [&] { return probe.measure(kProbeSeconds); },
+        [&](double share) { progress.update(share); });
     print(json_ ? dump_json(bench_json(report), 2) + "\n" : bench_table(report));
     for (const std::string& warning : bench_warnings(report)) spdlog::warn("{}", warning);
     return 0;
@@ -137,18 +139,6 @@ class BenchCommand : public Command {
     ProgressLine progress("loading " + flags_.model);
     options.progress = [&](double share) { progress.update(share); };
     return std::move(open_model(options, pool).model);
-  }
-
-  /// What most of the weights are held in.
-  std::string weights_name(const Model& model) const {
-    const TensorType form = model.layers.front().gate_proj.form();
-    const bool converted = form == TensorType::kQ8_0 || form == TensorType::kQ4_0 ||
-                           form == TensorType::kF32 || form == TensorType::kBF16;
-    if (flags_.weights != "auto" && converted) return flags_.weights;
-    std::string name(traits(form).name);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return std::tolower(c); });
-    return name;
   }
 
   ModelFlags flags_;

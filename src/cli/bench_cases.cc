@@ -171,10 +171,12 @@ BenchResult summarize(const BenchCase& c, const std::vector<double>& times,
   }
   result.gbps = 1e-9 * total.bytes / result.seconds;
   result.gflops = 1e-9 * total.ops() / result.seconds;
-  std::vector<double> ratios;
+  std::vector<double> limits, ratios;
   for (size_t rep = 0; rep < times.size(); ++rep) {
-    ratios.push_back(times[rep] / limit_seconds(c.passes, better(probes[rep], probes[rep + 1])));
+    limits.push_back(limit_seconds(c.passes, better(probes[rep], probes[rep + 1])));
+    ratios.push_back(times[rep] / limits.back());
   }
+  result.limit_seconds = median(std::move(limits));
   result.ratio_to_limit = median(std::move(ratios));
   return result;
 }
@@ -232,9 +234,9 @@ BenchRun run_bench(const std::vector<BenchCase>& cases, int reps,
     probes.push_back(probe());
     progress(static_cast<double>(rep + 1) / reps);
   }
-  BenchRun run{typical(probes), {}};
+  BenchRun run{typical(probes), std::move(probes), {}};
   for (size_t i = 0; i < cases.size(); ++i) {
-    run.results.push_back(summarize(cases[i], times[i], probes));
+    run.results.push_back(summarize(cases[i], times[i], run.probes));
   }
   for (BenchResult& result : run.results) {
     const BenchResult* base = one_row_of(*result.bench_case, run.results);

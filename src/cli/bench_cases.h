@@ -29,13 +29,16 @@ struct BenchResult {
   /// context (at the shortest one for prefill). For `dual` that is the break-even in tokens a
   /// cycle.
   std::optional<double> ratio_to_one_row;
-  /// Time over max(bytes / bandwidth, operations / peak): the median over the repetitions, each
-  /// against the better of the probes before and after it.
+  /// max(bytes / bandwidth, operations / peak) by the better of the probes before and after a
+  /// repetition: the median over the repetitions.
+  std::optional<double> limit_seconds;
+  /// Time over that limit, each repetition by its own: the median over the repetitions.
   std::optional<double> ratio_to_limit;
 };
 
 struct BenchRun {
-  MachineLimits machine;  ///< median over the probes of the run
+  MachineLimits machine;              ///< median over the probes
+  std::vector<MachineLimits> probes;  ///< before, between and after the repetitions
   std::vector<BenchResult> results;
 };
 

@@ -27,8 +27,13 @@ Json case_json(const BenchReport& report, const BenchResult& result) {
           {"seconds", result.seconds},
           {"gbps", or_null(result.gbps)},
           {"gflops", or_null(result.gflops)},
+          {"limit_seconds", or_null(result.limit_seconds)},
           {"ratio_to_one_row", or_null(result.ratio_to_one_row)},
           {"ratio_to_limit", or_null(result.ratio_to_limit)}};
+}
+
+Json rates_json(const MachineLimits& m) {
+  return {{"read_gbps", m.read_gbps}, {"fma_gflops", m.fma_gflops}, {"int8_gops", m.int8_gops}};
 }
 
 std::string case_row(const BenchResult& result) {
@@ -56,17 +61,16 @@ Json break_even(const BenchReport& report) {
 
 Json bench_json(const BenchReport& report) {
   const MachineLimits& m = report.run.machine;
+  Json machine = {{"cpu", m.cpu}, {"isa", m.isa}, {"threads", m.threads}};
+  machine.update(rates_json(m));
+  Json probes = Json::array();
+  for (const MachineLimits& probe : report.run.probes) probes.push_back(rates_json(probe));
   Json cases = Json::array();
   for (const BenchResult& result : report.run.results) cases.push_back(case_json(report, result));
   return {{"model", report.model},
           {"reps", report.reps},
-          {"machine",
-           {{"cpu", m.cpu},
-            {"isa", m.isa},
-            {"threads", m.threads},
-            {"read_gbps", m.read_gbps},
-            {"fma_gflops", m.fma_gflops},
-            {"int8_gops", m.int8_gops}}},
+          {"machine", std::move(machine)},
+          {"probes", std::move(probes)},
           {"cases", std::move(cases)},
           {"break_even", break_even(report)},
           {"warnings", bench_warnings(report)}};

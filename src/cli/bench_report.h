@@ -16,7 +16,8 @@ struct BenchReport {
   BenchRun run;
 };
 
-/// {"model", "reps", "machine", "cases", "break_even", "warnings"}; null for what a case has not.
+/// {"model", "reps", "machine", "probes", "cases", "break_even", "warnings"}; null for what a case
+/// has not.
 nlohmann::ordered_json bench_json(const BenchReport& report);
 
 /// The same as a table for people.

@@ -4,7 +4,6 @@
 #include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/result_report.h"
-#include "cli/runtime_weights.h"
 #include "cli/terminal.h"
 #include "engine/evaluate_prompts.h"
 
@@ -54,8 +53,8 @@ class EvalCommand : public Command {
       progress.update(static_cast<double>(i + 1) / static_cast<double>(prompts.size()));
     };
     const AcceptanceSummary summary = evaluate(generator, prompts, options_, interrupt.token());
-    const std::string weights = runtime_weights(generator.loaded().checkpoint, flags_.weights);
-    const EvalSettings settings{flags_.model, weights, options_.block, options_.max_new_tokens};
+    const EvalSettings settings{flags_.model, generator.loaded().weights, options_.block,
+                                options_.max_new_tokens};
     print(json_ ? dump_json(eval_json(summary, settings), 2) + "\n"
                 : eval_table(summary, settings));
     return interrupt.interrupted() ? 130 : 0;

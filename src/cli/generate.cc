@@ -45,7 +45,7 @@ class GenerateCommand : public Command {
     const std::vector<PromptLine> lines = parse_prompt_lines(read_all(input_), input_);
     LanguageModel model = load_language_model(model_flags_, batch_);
     const GenerateOptions options = generate_options(generation_, model_flags_, model);
-    const RunSettings settings = run_settings(model, model_flags_);
+    const RunSettings settings{model, model_flags_};
     ResultWriter writer(output_, lines);
     std::vector<BatchRequest> requests;
     std::vector<size_t> line_of;  // of each request

@@ -6,7 +6,6 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/result_report.h"
-#include "cli/runtime_weights.h"
 #include "cli/terminal.h"
 #include "engine/loaded_model.h"
 #include "model/dequantize.h"
@@ -60,8 +59,7 @@ class PerplexityCommand : public Command {
     ProgressLine progress("perplexity");
     auto options = options_;
     options.progress = [&](double share) { progress.update(share); };
-    report(perplexity(loaded.model, {choose_isa(), pool}, tokens, options),
-           runtime_weights(loaded.checkpoint, flags_.weights));
+    report(perplexity(loaded.model, {choose_isa(), pool}, tokens, options), loaded.weights);
     return 0;
   }
 

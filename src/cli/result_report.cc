@@ -7,7 +7,6 @@
 #include <iterator>
 #include <string_view>
 
-#include "cli/runtime_weights.h"
 #include "cli/terminal.h"
 
 namespace orthrus {
@@ -48,7 +47,7 @@ Json settings_json(const GenerateResult& result, const GenerateOptions& options,
           {"path", info.path},
           {"adapter", info.diffusion_source},
           {"view", dual ? "dual" : "ar"},
-          {"weights", settings.weights},
+          {"weights", info.weights},
           {"cache_type_k", kv_type_name(info.key_type)},
           {"cache_type_v", kv_type_name(info.value_type)},
           {"isa", info.isa},
@@ -74,10 +73,6 @@ Json settings_json(const GenerateResult& result, const GenerateOptions& options,
 }
 
 }  // namespace
-
-RunSettings run_settings(const LanguageModel& model, const ModelFlags& flags) {
-  return {model, flags, runtime_weights(open_checkpoint(model.info().path), flags.weights)};
-}
 
 Json result_json(const GenerateResult& result, const GenerateOptions& options,
                  const RunSettings& settings) {

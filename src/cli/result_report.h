@@ -11,11 +11,7 @@ namespace orthrus {
 struct RunSettings {
   const LanguageModel& model;
   const ModelFlags& flags;
-  std::string weights;  ///< as they run (runtime_weights.h)
 };
-
-/// Opens the model's files once more, to see what they hold.
-RunSettings run_settings(const LanguageModel& model, const ModelFlags& flags);
 
 /// The object of `--json`: text, token ids, counters, times and the settings that made them: what
 /// really ran, where a flag leaves it open or the model bounds it. Null where a setting has no

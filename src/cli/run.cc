@@ -45,7 +45,7 @@ class RunCommand : public Command {
     GenerateResult result =
         model.generate(prompt, options, json_ ? nullptr : &streamer, nullptr, interrupt.token());
     if (json_) {
-      print(dump_json(result_json(result, options, run_settings(model, model_flags_))) + "\n");
+      print(dump_json(result_json(result, options, {model, model_flags_})) + "\n");
     } else {
       streamer.end_line();
     }

@@ -90,6 +90,7 @@ ModelInfo LanguageModel::info() const {
   ModelInfo info;
   info.path = loaded.checkpoint.path;
   info.diffusion_source = loaded.diffusion_source;
+  info.weights = loaded.weights;
   info.isa = isa_name(generator.forward().context().isa);
   info.threads = generator.thread_pool().size();
   info.key_type = generator.forward().layout().key_type;

@@ -1,5 +1,9 @@
 #include "engine/loaded_model.h"
 
+#include <algorithm>
+#include <cctype>
+#include <map>
+
 #include "base/log.h"
 #include "engine/model_registry.h"
 
@@ -19,6 +23,25 @@ void check_base(const Adapter& adapter, const Checkpoint& checkpoint) {
 }
 
 }  // namespace
+
+std::string weights_name(const Model& model, WeightFormat asked) {
+  std::map<TensorType, int64_t> values;
+  for (const LayerWeights& layer : model.layers) {
+    for (const PackedMatrix* matrix :
+         {&layer.ar.q_proj, &layer.ar.k_proj, &layer.ar.v_proj, &layer.ar.o_proj, &layer.gate_proj,
+          &layer.up_proj, &layer.down_proj}) {
+      values[matrix->form()] += matrix->rows() * matrix->cols();
+    }
+  }
+  const auto fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const TensorType form = std::max_element(values.begin(), values.end(), fewer)->first;
+  if (asked == WeightFormat::kQ8 && form == TensorType::kQ8_0) return "q8";
+  if (asked == WeightFormat::kQ4 && form == TensorType::kQ4_0) return "q4";
+  std::string name(traits(form).name);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name;
+}
 
 std::string LoadedModel::decode(std::span<const int32_t> ids, bool skip_special) const {
   std::vector<int32_t> known;
@@ -63,8 +86,9 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   Tokenizer tokenizer = Tokenizer::load(resolved.path);
   std::unique_ptr<ChatTemplate> chat_template = ChatTemplate::load(resolved.path);
   Model model = load_model(checkpoint, request, pool);
-  return {std::move(checkpoint),    std::move(adapter), std::move(tokenizer),
-          std::move(chat_template), std::move(model),   std::move(source)};
+  std::string weights = weights_name(model, options.weights);
+  return {std::move(checkpoint), std::move(adapter), std::move(tokenizer), std::move(chat_template),
+          std::move(model),      std::move(source),  std::move(weights)};
 }
 
 }  // namespace orthrus

@@ -23,11 +23,16 @@ struct LoadedModel {
   Model model;
   /// "checkpoint", "copy", the adapter's path, or "" without a diffusion view.
   std::string diffusion_source;
+  std::string weights;  ///< weights_name() of what was loaded
 
   /// As Tokenizer::decode, but ids of the model's vocabulary without a token (padding rows, which a
   /// model can yield) give no text.
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 };
+
+/// What most values of the AR view's layers are held in: `asked` where they are in its form ("f32",
+/// "bf16", "q8", "q4"), else the name of the file's type that was kept ("bf16", "q4_1", "q4_k").
+std::string weights_name(const Model& model, WeightFormat asked);
 
 /// The type of cached keys and values where nobody names one: as precise as the arithmetic.
 inline KvType usual_kv_type(WeightFormat weights) {

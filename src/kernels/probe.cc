@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "base/aligned_buffer.h"
 #include "kernels/probe_kernel.h"
@@ -12,10 +13,7 @@
 namespace orthrus {
 namespace {
 
-// Memory read in one pass: far more than any cache where there is time to fill it.
-constexpr size_t kLargeBytes = size_t{1} << 30;
-constexpr size_t kSmallBytes = size_t{256} << 20;
-constexpr double kSecondsForLarge = 1.0;
+constexpr size_t kShortProbeBytes = size_t{256} << 20;
 constexpr int kPasses = 10;
 // A timed run of the arithmetic loops: long beside starting the threads, short beside a time slice.
 constexpr double kBurstSeconds = 2e-3;
@@ -35,13 +33,24 @@ const ProbeKernels& kernels_for(Isa isa) {
 // Keeps the loops' results, so that the compiler cannot leave them out.
 std::atomic<uint32_t> sink;
 
-double measure_read(ThreadPool& pool, const ProbeKernels& kernels, double seconds) {
-  const double end = now() + seconds;
-  const size_t total = seconds >= kSecondsForLarge ? kLargeBytes : kSmallBytes;
-  const size_t part = total / static_cast<size_t>(pool.size()) / 4096 * 4096;
+/// Bytes of each part of `total`: whole pages, so that parts share none.
+size_t part_bytes(size_t total, const ThreadPool& pool) {
+  return total / static_cast<size_t>(pool.size()) / 4096 * 4096;
+}
+
+/// Memory that was written: untouched pages would all be the same zero page. A part is mostly
+/// written by the thread that will read it, and so lies near it.
+AlignedBuffer written_memory(ThreadPool& pool, size_t bytes) {
+  const size_t part = part_bytes(bytes, pool);
   AlignedBuffer memory(part * static_cast<size_t>(pool.size()));
-  // Written by the thread that reads it: untouched pages would all be the same zero page.
   pool.run([&](int t) { std::memset(memory.data() + static_cast<size_t>(t) * part, t + 1, part); });
+  return memory;
+}
+
+/// The best of kPasses passes, or of fewer (two at least) where they take until `end`.
+double measure_read(ThreadPool& pool, const ProbeKernels& kernels, const AlignedBuffer& memory,
+                    double end) {
+  const size_t part = part_bytes(memory.size(), pool);
   double best = 0;
   for (int pass = 0; pass < kPasses && (pass < 2 || now() < end); ++pass) {
     const double start = now();
@@ -52,8 +61,9 @@ double measure_read(ThreadPool& pool, const ProbeKernels& kernels, double second
   return best * 1e-9;
 }
 
-/// Runs loop(rounds) on every thread, first in growing numbers of rounds, then until the time is
-/// up. Returns the best rate of operations, in 1e9 a second.
+/// Runs loop(rounds) once for every thread of the pool (the caller does it for those that start
+/// late: such a run is slow and not the best), first in growing numbers of rounds, then until the
+/// time is up. Returns the best rate of operations, in 1e9 a second.
 template <typename Loop>
 double measure_rate(ThreadPool& pool, double ops_per_round, double seconds, Loop loop) {
   const double end = now() + seconds;
@@ -69,6 +79,23 @@ double measure_rate(ThreadPool& pool, double ops_per_round, double seconds, Loop
   return best * ops_per_round * pool.size() * 1e-9;
 }
 
+/// All but the bandwidth.
+MachineLimits measure_arithmetic(const ComputeContext& context, double seconds) {
+  const ProbeKernels& kernels = kernels_for(context.isa);
+  ThreadPool& pool = context.pool;
+  MachineLimits limits;
+  limits.cpu = cpu_name();
+  limits.isa = isa_name(context.isa);
+  limits.threads = pool.size();
+  limits.fma_gflops = measure_rate(pool, kernels.fma_ops, seconds / 2, [&](int64_t rounds) {
+    return static_cast<uint32_t>(kernels.fma(rounds, 0.5f) > 0);
+  });
+  limits.int8_gops = measure_rate(pool, kernels.int8_ops, seconds / 2, [&](int64_t rounds) {
+    return static_cast<uint32_t>(kernels.int8(rounds, 5));
+  });
+  return limits;
+}
+
 }  // namespace
 
 std::string cpu_name() {
@@ -82,20 +109,22 @@ std::string cpu_name() {
   return "unknown";
 }
 
+MachineProbe::MachineProbe(const ComputeContext& context, size_t bytes)
+    : context_(context), memory_(written_memory(context.pool, bytes)) {}
+
+MachineLimits MachineProbe::measure(double seconds) const {
+  MachineLimits limits = measure_arithmetic(context_, seconds);
+  limits.read_gbps = measure_read(context_.pool, kernels_for(context_.isa), memory_,
+                                  std::numeric_limits<double>::infinity());
+  return limits;
+}
+
 MachineLimits measure_machine(const ComputeContext& context, double seconds) {
-  const ProbeKernels& kernels = kernels_for(context.isa);
-  ThreadPool& pool = context.pool;
-  MachineLimits limits;
-  limits.cpu = cpu_name();
-  limits.isa = isa_name(context.isa);
-  limits.threads = pool.size();
-  limits.read_gbps = measure_read(pool, kernels, seconds * 2 / 3);
-  limits.fma_gflops = measure_rate(pool, kernels.fma_ops, seconds / 6, [&](int64_t rounds) {
-    return static_cast<uint32_t>(kernels.fma(rounds, 0.5f) > 0);
-  });
-  limits.int8_gops = measure_rate(pool, kernels.int8_ops, seconds / 6, [&](int64_t rounds) {
-    return static_cast<uint32_t>(kernels.int8(rounds, 5));
-  });
+  const double read_end = now() + seconds * 2 / 3;
+  const AlignedBuffer memory = written_memory(context.pool, kShortProbeBytes);
+  const double read_gbps = measure_read(context.pool, kernels_for(context.isa), memory, read_end);
+  MachineLimits limits = measure_arithmetic(context, seconds / 3);
+  limits.read_gbps = read_gbps;
   return limits;
 }
 

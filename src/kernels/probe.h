@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
+#include "base/aligned_buffer.h"
 #include "kernels/isa.h"
 
 namespace orthrus {
@@ -20,9 +22,23 @@ struct MachineLimits {
 /// The CPU's name as the system gives it; "unknown" where it gives none.
 std::string cpu_name();
 
-/// Measures for about `seconds`, two thirds of it reading memory: the best of up to 10 passes of
-/// all threads over 1 GiB, over 256 MiB where it gets less than a second. That memory is given
-/// back. On a busy machine the results are too low.
+/// Measures again and again, in memory that it keeps. On a busy machine the results are too low.
+class MachineProbe {
+ public:
+  /// Maps and writes `bytes` (far more than any cache holds).
+  explicit MachineProbe(const ComputeContext& context, size_t bytes = size_t{1} << 30);
+
+  /// The best of ten passes of all threads over the memory, however long they take, then
+  /// arithmetic for about `seconds`.
+  MachineLimits measure(double seconds) const;
+
+ private:
+  ComputeContext context_;
+  AlignedBuffer memory_;
+};
+
+/// The short form, for a program that has other things to do: about `seconds` in all, two thirds of
+/// it for at most ten passes over 256 MiB, which are given back.
 MachineLimits measure_machine(const ComputeContext& context, double seconds);
 
 }  // namespace orthrus

@@ -43,6 +43,7 @@ TEST(Bench, MediansAndRatiosFollowTheDefinitions) {
   EXPECT_DOUBLE_EQ(results[0].most, 0.9);
   EXPECT_DOUBLE_EQ(*results[0].gbps, 8);
   EXPECT_DOUBLE_EQ(*results[0].gflops, 4);
+  EXPECT_DOUBLE_EQ(*results[0].limit_seconds, 0.4);
   EXPECT_DOUBLE_EQ(*results[0].ratio_to_limit, 0.5 / 0.4);
   EXPECT_DOUBLE_EQ(*results[0].ratio_to_one_row, 1);
   EXPECT_DOUBLE_EQ(*results[1].ratio_to_one_row, 4);
@@ -51,6 +52,7 @@ TEST(Bench, MediansAndRatiosFollowTheDefinitions) {
   EXPECT_DOUBLE_EQ(*results[3].ratio_to_one_row, 2.5);
   EXPECT_DOUBLE_EQ(*results[3].ratio_to_limit, 2.5 / 1.9);
   EXPECT_FALSE(results[4].gbps);
+  EXPECT_FALSE(results[4].limit_seconds);
   EXPECT_FALSE(results[4].ratio_to_limit);
   EXPECT_DOUBLE_EQ(*results[4].ratio_to_one_row, 0.05);
 }
@@ -69,7 +71,10 @@ TEST(Bench, RatiosFollowAMachineThatChanges) {
   const BenchRun run = run_bench(cases, 3, probe, [](double) {});
   EXPECT_EQ(probes, 4u);
   EXPECT_DOUBLE_EQ(run.machine.read_gbps, 15);
+  EXPECT_DOUBLE_EQ(*run.results[0].limit_seconds, 0.2);   // of 0.4, 0.2 and 0.1
   EXPECT_DOUBLE_EQ(*run.results[0].ratio_to_limit, 1.5);  // of 1, 1.5 and 2
+  ASSERT_EQ(run.probes.size(), 4u);
+  EXPECT_DOUBLE_EQ(run.probes[2].read_gbps, 20);
 }
 
 BenchReport report_of(const std::vector<BenchCase>& cases) {
@@ -94,10 +99,17 @@ TEST(Bench, JsonHasTheKeysAndTheBreakEven) {
   EXPECT_EQ(keys(json.at("machine")), (std::set<std::string>{"cpu", "isa", "threads", "read_gbps",
                                                              "fma_gflops", "int8_gops"}));
   for (const auto& c : json.at("cases")) {
-    EXPECT_EQ(keys(c),
-              (std::set<std::string>{"name", "weights", "rows", "context", "seconds", "gbps",
-                                     "gflops", "ratio_to_one_row", "ratio_to_limit"}));
+    EXPECT_EQ(keys(c), (std::set<std::string>{"name", "weights", "rows", "context", "seconds",
+                                              "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
+                                              "ratio_to_limit"}));
   }
+  ASSERT_EQ(json.at("probes").size(), 2u);
+  for (const auto& probe : json["probes"]) {
+    EXPECT_EQ(probe, (nlohmann::ordered_json{
+                         {"read_gbps", 10.0}, {"fma_gflops", 100.0}, {"int8_gops", 400.0}}));
+  }
+  EXPECT_DOUBLE_EQ(json["cases"][0]["limit_seconds"].get<double>(), 0.8);
+  EXPECT_TRUE(json["cases"][2]["limit_seconds"].is_null());
   EXPECT_TRUE(json["cases"][2]["gbps"].is_null());
   ASSERT_EQ(json["break_even"].size(), 1u);
   EXPECT_EQ(json["break_even"][0]["block"], 4);

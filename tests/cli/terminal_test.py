@@ -20,6 +20,15 @@ class PipesAndSignals(ProgramTest):
     # The demo model takes minutes to its context's end.
     ENDLESS = ["run", "-m", DEMO, "-p", "Tom", "--ignore-eos", "-c", "0", "--view", "ar", "-t", "1"]
 
+    def start_generating(self, *arguments):
+        process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        handler_is_set = 0
+        while not handler_is_set:  # loading is over: SIGINT (bit 1) is caught from here on
+            time.sleep(0.05)
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            handler_is_set = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status)[1], 16) & 2
+        return process
+
     def test_a_reader_that_goes_away(self):
         command = f"set -o pipefail; '{PROGRAM}' {' '.join(self.ENDLESS)} | head -c 1"
         done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
@@ -74,17 +83,24 @@ class PipesAndSignals(ProgramTest):
         self.assertEqual(errors, b"")
 
     def test_ctrl_c_in_json_mode(self):
-        process = subprocess.Popen([PROGRAM, *self.ENDLESS, "--json"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
-        handler_is_set = 0
-        while not handler_is_set:  # loading is over: SIGINT (bit 1) is caught from here on
-            time.sleep(0.05)
-            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
-            handler_is_set = int(re.search(r"SigCgt:\s*([0-9a-f]+)", status)[1], 16) & 2
+        process = self.start_generating(*self.ENDLESS, "--json")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
         self.assertEqual(json.loads(out)["finish_reason"], "cancelled")
+
+    def test_an_answer_outlives_the_files_of_its_model(self):
+        """What the report says of the model was read when it was loaded."""
+        gguf = json.loads(self.succeed("run", "-m", DEMO, "-p", "a", "-n", "1", "--json"))["settings"]["path"]
+        with tempfile.TemporaryDirectory() as folder:
+            link = pathlib.Path(folder, "model.gguf")
+            link.symlink_to(gguf)
+            process = self.start_generating("run", "-m", link, *self.ENDLESS[3:], "--json")
+            link.unlink()
+            process.send_signal(signal.SIGINT)
+            out, errors = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, errors), (130, b""))
+        self.assertEqual(json.loads(out)["settings"]["weights"], "q4_1")
 
     def test_ctrl_c_while_loading_ends_the_program(self):
         process = subprocess.Popen([PROGRAM, *self.ENDLESS[:-2]], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -103,14 +119,15 @@ class ChatInATerminal(ProgramTest):
         subprocess.run(["tmux", "-L", self.socket, "kill-server"], capture_output=True)
         self.folder.cleanup()
 
-    def start(self, *flags, model=TINY):
-        command = " ".join([f"'{PROGRAM}'", "chat", "-m", f"'{model}'", *flags]) + "; echo code=$?; sleep 60"
+    def start(self, *flags, model=TINY, no_color=None):
+        environment = "unset NO_COLOR; " if no_color is None else f"export NO_COLOR={no_color}; "
+        command = environment + " ".join([f"'{PROGRAM}'", "chat", "-m", f"'{model}'", *flags]) + "; echo code=$?; sleep 60"
         subprocess.run(["tmux", "-L", self.socket, "-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "200",
                         command], check=True)
         self.wait_for(r"(?m)^> $")
 
-    def screen(self):
-        done = subprocess.run(["tmux", "-L", self.socket, "capture-pane", "-p"], capture_output=True, text=True)
+    def screen(self, *flags):
+        done = subprocess.run(["tmux", "-L", self.socket, "capture-pane", "-p", *flags], capture_output=True, text=True)
         return done.stdout.rstrip("\n") + ("\n" if done.stdout.rstrip("\n").endswith("\n") else "")
 
     def wait_for(self, pattern, seconds=60):
@@ -168,6 +185,24 @@ class ChatInATerminal(ProgramTest):
         self.press("C-c")
         self.wait_for("code=0")
 
+    def test_colours_in_a_terminal(self):
+        self.start("--config", self.serving_config())
+        self.wait_for("without effect here")
+        screen = self.screen("-e")
+        self.assertIn("\x1b[1m\x1b[32m>", screen)  # the mark
+        self.assertIn("orthrus: \x1b[32minfo\x1b[39m: ", screen)
+
+    def test_no_colours_where_NO_COLOR_is_set(self):
+        self.start("--config", self.serving_config(), no_color="1")
+        self.wait_for("without effect here")
+        self.assertNotIn("\x1b[", self.screen("-e"))
+
+    def serving_config(self):
+        """A file that makes the program log a line."""
+        path = pathlib.Path(self.folder.name, "serving.yaml")
+        path.write_text("prefill_batch_size: 16\n")
+        return f"'{path}'"
+
     def test_ctrl_d_leaves(self):
         self.start()
         self.press("C-d")
@@ -182,6 +217,12 @@ class ChatInATerminal(ProgramTest):
         for text, code in (("apple " * 300 + "\n", 1), ("apple " * 300 + "\nTom\n", 0), ("/stats\n", 0), ("", 0)):
             done = orthrus("chat", "-m", TINY, "-c", "64", "-n", "3", "--temp", "0", stdin=text)
             self.assertEqual(done.returncode, code, done.stderr)
+
+    def test_a_context_that_an_answer_fills(self):
+        done = orthrus("chat", "-m", TINY, "-c", "64", "--ignore-eos", "--temp", "0", "-v", stdin="Tom\nMore\n")
+        self.assertIn("(the context of 64 tokens is full: /reset makes room)\n", done.stderr)
+        # The counters of the one answer come once.
+        self.assertEqual(done.stderr.count("tokens per cycle"), 1, done.stderr)
 
     def test_a_message_too_long_for_the_context(self):
         """/reset is named where it helps: not where the message alone is too long."""

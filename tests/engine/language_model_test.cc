@@ -29,6 +29,25 @@ TEST(LanguageModel, InfoSaysWhatReallyRuns) {
   EXPECT_EQ(plain.weight_bytes, info.weight_bytes - info.diffusion_bytes);
 }
 
+TEST(LanguageModel, WeightsAreNamedByWhatMostOfThemAre) {
+  EXPECT_EQ(LanguageModel::load(tiny_options(WeightFormat::kAuto)).info().weights, "bf16");
+  EXPECT_EQ(LanguageModel::load(tiny_options(WeightFormat::kQ4)).info().weights, "q4");
+
+  ThreadPool pool(2);
+  const ModelConfig config = open_checkpoint(tiny_path()).config;
+  Model four = random_model(config, WeightFormat::kQ4, pool);
+  EXPECT_EQ(weights_name(four, WeightFormat::kQ4), "q4");
+  EXPECT_EQ(weights_name(four, WeightFormat::kAuto), "q4_0");
+  EXPECT_EQ(weights_name(four, WeightFormat::kQ8), "q4_0");  // such a file stays what it is
+  Model eight = random_model(config, WeightFormat::kQ8, pool);
+  EXPECT_EQ(weights_name(eight, WeightFormat::kQ8), "q8");
+  EXPECT_EQ(weights_name(eight, WeightFormat::kAuto), "q8_0");
+  // The first matrix of a file may be of another type than the others.
+  std::swap(four.layers[0].gate_proj, eight.layers[0].gate_proj);
+  EXPECT_EQ(weights_name(four, WeightFormat::kAuto), "q4_0");
+  EXPECT_EQ(weights_name(eight, WeightFormat::kQ8), "q8");
+}
+
 TEST(LanguageModel, SessionsBelongToTheirModel) {
   LanguageModel one = LanguageModel::load(tiny_options(WeightFormat::kBF16));
   LanguageModel other = LanguageModel::load(tiny_options(WeightFormat::kBF16));

@@ -1,6 +1,7 @@
 #include "kernels/probe.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <string>
@@ -44,6 +45,29 @@ TEST(Probe, ArithmeticStaysBelowWhatTheUnitsCanDo) {
     const double lanes = isa == Isa::kPortable ? 4 : isa == Isa::kAvx2 ? 8 : 16;
     EXPECT_LT(limits.fma_gflops, 2 * lanes * 2 * 6) << isa_name(isa);
     EXPECT_LT(limits.int8_gops, 2 * 4 * lanes * 2 * 6) << isa_name(isa);
+  }
+}
+
+long page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// The reported rate is the best pass, so ten passes take at least ten times its time; and none of
+// them touches memory for the first time (with huge pages that were 64 faults).
+TEST(Probe, ReadsTheSameMemoryTenTimesWhateverThatTakes) {
+  const size_t bytes = size_t{128} << 20;
+  ThreadPool pool(2);
+  const MachineProbe probe({choose_isa(), pool}, bytes);
+  for (int round = 0; round < 2; ++round) {
+    const long faults = page_faults();
+    const auto start = std::chrono::steady_clock::now();
+    const MachineLimits limits = probe.measure(0);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    EXPECT_GE(taken.count(), 10 * static_cast<double>(bytes) / (1e9 * limits.read_gbps));
+    EXPECT_LT(page_faults() - faults, 32);
+    expect_plausible(limits);
   }
 }
 

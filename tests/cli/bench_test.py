@@ -1,0 +1,64 @@
+"""`orthrus bench` as a program: what its JSON holds.
+
+Usage: bench_test.py PROGRAM SOURCE_ROOT [unittest arguments]."""
+
+import json
+import statistics
+
+from program import DEMO, TINY, ProgramTest, main
+
+CASE_KEYS = ["name", "weights", "rows", "context", "seconds", "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
+             "ratio_to_limit"]
+RATES = ["read_gbps", "fma_gflops", "int8_gops"]
+
+
+class Bench(ProgramTest):
+    def bench(self, *arguments):
+        return json.loads(self.succeed("bench", *arguments, "--reps", "1", "--json"))
+
+    def test_cases_of_a_model(self):
+        report = self.bench("-m", TINY, "--cases", "rows,decode,dual", "-t", "2")
+        self.assertEqual(list(report), ["model", "reps", "machine", "probes", "cases", "break_even", "warnings"])
+        self.assertEqual(list(report["machine"]), ["cpu", "isa", "threads", *RATES])
+        self.assertEqual((report["reps"], report["machine"]["threads"]), (1, 2))
+        self.assertEqual(len(report["probes"]), 2)  # before and after the repetition
+        for rate in RATES:
+            values = [probe[rate] for probe in report["probes"]]
+            self.assertGreater(min(values), 0)
+            self.assertAlmostEqual(report["machine"][rate], statistics.median(values))
+        found = [(c["name"], c["rows"], c["context"]) for c in report["cases"]]
+        self.assertEqual(found, [("rows", rows, None) for rows in (1, 2, 4, 8, 16, 32)] + [("decode", 1, 256)] +
+                         [("dual", block, 256) for block in (2, 4, 8)])
+        by_name = {(c["name"], c["rows"]): c for c in report["cases"]}
+        for case in report["cases"]:
+            self.assertEqual(list(case), CASE_KEYS)
+            self.assertEqual(case["weights"], "bf16")
+            for key in CASE_KEYS[4:]:
+                self.assertGreater(case[key], 0, case)
+            self.assertAlmostEqual(case["seconds"] / case["limit_seconds"], case["ratio_to_limit"])
+            one = by_name["rows" if case["name"] == "rows" else "decode", 1]
+            self.assertAlmostEqual(case["seconds"] / one["seconds"], case["ratio_to_one_row"])
+        self.assertEqual([(even["block"], even["tokens_per_cycle"]) for even in report["break_even"]],
+                         [(c["rows"], c["ratio_to_one_row"]) for c in report["cases"] if c["name"] == "dual"])
+
+    def test_random_weights_of_a_shape(self):
+        report = self.bench("--shape", "smollm2-135m", "--weights", "q8", "--cases", "rows")
+        self.assertEqual(report["model"], "smollm2-135m")
+        self.assertEqual([(c["rows"], c["weights"]) for c in report["cases"]],
+                         [(rows, "q8") for rows in (1, 2, 4, 8, 16, 32)])
+
+    def test_the_weights_are_those_that_run(self):
+        report = self.bench("-m", DEMO, "--weights", "q8", "--cases", "decode")
+        self.assertEqual([c["weights"] for c in report["cases"]], ["q4_1", "q4_1"])
+
+    def test_compare(self):
+        report = self.bench("-m", TINY, "--compare", "ar,dual")
+        self.assertGreaterEqual(len(report["compare"]), 3)
+        for result in report["compare"]:
+            self.assertIs(result["identical"], True)
+            self.assertGreater(result["ratio_median"], 0)
+            self.assertGreaterEqual(result["tokens_per_cycle"], 1)
+
+
+if __name__ == "__main__":
+    main()
