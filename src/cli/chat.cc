@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <iterator>
+
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -51,6 +53,10 @@ class Chat {
       last_ = model_.generate(prompt, options_, &streamer, &session_, interrupt.token());
       streamer.end_line();
       if (interrupt.interrupted()) print_stderr("(stopped)\n");
+      if (last_->prompt_tokens + std::ssize(last_->token_ids) >= model_.max_seq_len()) {
+        print_stderr(fmt::format("(the context of {} tokens is full: /reset makes room)\n",
+                                 model_.max_seq_len()));
+      }
       add_message(request_, "assistant", last_->text);
       last_sampling_ = options_.sampling;
       // Every answer draws noise of its own; the whole chat follows from the first seed.
@@ -105,8 +111,9 @@ class ChatCommand : public Command {
         if (!command(chat, text)) break;
       } else if (!text.empty()) {
         ++turns;
-        answered += chat.turn(text);
-        if (verbose_) print_stderr(chat.stats() + "\n");
+        const bool answer = chat.turn(text);
+        answered += answer;
+        if (verbose_ && answer) print_stderr(chat.stats() + "\n");
       }
     }
     // A script must learn that nothing came out; a person has read why.

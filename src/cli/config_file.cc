@@ -129,21 +129,21 @@ class ConfigReader {
     if (!value.IsScalar() || !YAML::convert<bool>::decode(value, dual)) {
       fail_usage("{}: {}: expected true or false", path_, key);
     }
-    if (view->count() > 0) return;
-    view->add_result(dual ? "dual" : "ar");
-    view->run_callback();
+    set(*view, key, YAML::Node(dual ? "dual" : "ar"));
   }
 
   void set(CLI::Option& option, const std::string& key, const YAML::Node& value) {
     // A flag on the command line wins; results that an earlier key set are told apart by name.
     if (option.count() > 0) {
       auto earlier = std::find(applied_.begin(), applied_.end(), &option);
-      if (earlier != applied_.end()) fail_usage("{}: {} is set twice", path_, key);
+      if (earlier != applied_.end()) {
+        fail_usage("{}: {} is set twice, the first time by another name", path_, key);
+      }
       return;
     }
     try {
       std::vector<std::string> values = flag_values(value);
-      if (values.empty()) return;  // "key:" leaves it as it is
+      if (values.empty()) fail_usage("expected a value, found none");
       for (std::string& text : values) option.add_result(std::move(text));
       option.run_callback();
       applied_.push_back(&option);
@@ -166,20 +166,25 @@ class ConfigReader {
 
 void apply_config_file(const std::string& path, CLI::App& app,
                        const std::vector<std::string>& all_flags) {
-  MappedFile file(path);
+  const MappedFile file(path);
   if (file.bytes().size() > kMaxBytes) {
     fail("{}: {} bytes, expected a config file of at most {}", path, file.bytes().size(),
          kMaxBytes);
   }
-  std::string text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  apply_config({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path, app,
+               all_flags);
+}
+
+void apply_config(std::string_view text, const std::string& where, CLI::App& app,
+                  const std::vector<std::string>& all_flags) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
     if (documents.size() > 1) {
-      fail_usage("{}: {} YAML documents, expected one (no line ---)", path, documents.size());
+      fail_usage("{}: {} YAML documents, expected one (no line ---)", where, documents.size());
     }
-    if (!documents.empty()) ConfigReader(path, app, all_flags).apply(documents.front());
+    if (!documents.empty()) ConfigReader(where, app, all_flags).apply(documents.front());
   } catch (const YAML::Exception& error) {
-    fail("{}:{}: not YAML or JSON: {}", path, error.mark.line + 1, error.msg);
+    fail("{}:{}: not YAML or JSON: {}", where, error.mark.line + 1, error.msg);
   }
 }
 

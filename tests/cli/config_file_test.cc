@@ -107,7 +107,17 @@ TEST_F(ConfigFile, RefusesAKeyThatIsSetTwice) {
             std::string::npos);
   EXPECT_NE(error_of("top-k: 1\ntop_k: 1").find("top_k is set twice"), std::string::npos);
   EXPECT_NE(error_of("budget: 1\nbudget: 1").find("budget is set twice"), std::string::npos);
-  EXPECT_NE(error_of("temp:\ntemp: 1").find("temp is set twice"), std::string::npos);
+  EXPECT_NE(error_of("temp: 1\ntemp:").find("temp is set twice"), std::string::npos);
+  for (const char* empty : {"temp:", "temp: null", "temp: []", R"({"temp": null})"}) {
+    EXPECT_NE(error_of(empty).find("temp: expected a value, found none"), std::string::npos)
+        << empty;
+  }
+  for (const char* both :
+       {"view: ar\nuse_diffusion_mode: true", "use_diffusion_mode: true\nview: ar"}) {
+    EXPECT_NE(error_of(both).find("is set twice, the first time by another name"),
+              std::string::npos)
+        << both;
+  }
   EXPECT_NE(error_of(R"({"seed": 1, "seed": 2})").find("seed is set twice"), std::string::npos);
   EXPECT_NE(error_of("chat_template_kwargs: {a: 1, b: {c: 1, c: 2}}").find("c is set twice"),
             std::string::npos);
