@@ -7,9 +7,8 @@
 namespace orthrus {
 
 /// Elementwise and reducing operations on one row of floats, the same code for any row and any
-/// length (masked tails; no scalar libm). Reductions use a fixed tree of lanes. One exp and one log
-/// for the whole engine: relative error <= 2^-22 (exp on [-87, 88], 0 below -104; log on positive
-/// finite normals).
+/// length (masked tails; no scalar libm). Reductions use a fixed tree of lanes. One exp for
+/// the whole engine: relative error <= 2^-22 on [-87, 88], 0 below -104.
 struct RowOps {
   /// out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);
@@ -26,8 +25,6 @@ struct RowOps {
   float (*max)(const float* x, int64_t n);
   /// out[i] = exp((x[i] - shift) * scale); returns the sum of out. out may be x.
   float (*exp_sum)(const float* x, float shift, float scale, int64_t n, float* out);
-  /// out[i] = log(x[i]). out may be x.
-  void (*log)(const float* x, int64_t n, float* out);
 };
 
 const RowOps& row_ops(Isa isa);

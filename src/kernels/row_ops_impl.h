@@ -110,13 +110,8 @@ struct RowOpsImpl {
     return sum(sums);
   }
 
-  static void log(const float* x, int64_t n, float* out) {
-    for_vectors(n,
-                [&](int64_t i, int lanes) { store(vec_log(load(x + i, lanes)), out + i, lanes); });
-  }
-
   static constexpr RowOps table() {
-    return {rms_norm, rotate, silu_mul, add, argmax, max_value, exp_sum, log};
+    return {rms_norm, rotate, silu_mul, add, argmax, max_value, exp_sum};
   }
 };
 

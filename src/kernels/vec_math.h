@@ -2,7 +2,7 @@
 
 namespace orthrus {
 
-/// exp and log over 16 lanes, the only ones of the engine. V is one of the vector types in
+/// exp over 16 lanes, the only one of the engine. V is one of the vector types in
 /// vec_math_*.h. The coefficients are near-minimax fits of our own (weighted least squares).
 
 /// e^x with relative error <= 2^-22 on [-87, 88]; 0 below -87.7, inf above 88.4; NaN stays NaN.
@@ -24,28 +24,6 @@ inline V vec_exp(const V& x) {
   q = mul_add(q, r, V::broadcast(4.999999404e-1f));
   const V tail = mul_add(q, r * r, r);
   return (tail + V::broadcast(1.0f)) * V::power_of_two(biased);
-}
-
-/// Natural logarithm of positive finite normal x, relative error <= 2^-22.
-/// x = 2^e (1 + f); log(1 + f) = f - f^2 / 2 + f^3 p(f).
-template <typename V>
-inline V vec_log(const V& x) {
-  V mantissa, exponent;
-  V::split(x, &mantissa, &exponent);
-  const V f = mantissa - V::broadcast(1.0f);
-  V p = V::broadcast(6.746599823e-2f);
-  p = mul_add(p, f, V::broadcast(-1.167564020e-1f));
-  p = mul_add(p, f, V::broadcast(1.188817471e-1f));
-  p = mul_add(p, f, V::broadcast(-1.240559146e-1f));
-  p = mul_add(p, f, V::broadcast(1.421955079e-1f));
-  p = mul_add(p, f, V::broadcast(-1.666799635e-1f));
-  p = mul_add(p, f, V::broadcast(2.000211924e-1f));
-  p = mul_add(p, f, V::broadcast(-2.500000894e-1f));
-  p = mul_add(p, f, V::broadcast(3.333331347e-1f));
-  const V square = f * f;
-  V y = mul_add(exponent, V::broadcast(-2.12194440e-4f), p * f * square);
-  y = mul_add(square, V::broadcast(-0.5f), y);
-  return mul_add(exponent, V::broadcast(0x1.63p-1f), f + y);
 }
 
 /// Sum of the lanes: halves are added until one is left.

@@ -75,10 +75,6 @@ struct VecAvx2 {
     return mask(_mm256_cmp_ps(x.lo, y.lo, _CMP_EQ_OQ), _mm256_cmp_ps(x.hi, y.hi, _CMP_EQ_OQ));
   }
   static VecAvx2 power_of_two(VecAvx2 biased) { return {power(biased.lo), power(biased.hi)}; }
-  static void split(VecAvx2 x, VecAvx2* mantissa, VecAvx2* exponent) {
-    split(x.lo, &mantissa->lo, &exponent->lo);
-    split(x.hi, &mantissa->hi, &exponent->hi);
-  }
 
  private:
   static __m256i before(int n, int offset) {
@@ -92,13 +88,6 @@ struct VecAvx2 {
   static __m256 power(__m256 biased) {
     __m256i bits = _mm256_add_epi32(_mm256_castps_si256(biased), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23));
-  }
-  static void split(__m256 x, __m256* mantissa, __m256* exponent) {
-    const __m256i bits = _mm256_castps_si256(x);
-    const __m256i power =
-        _mm256_srai_epi32(_mm256_sub_epi32(bits, _mm256_set1_epi32(0x3f3504f3)), 23);
-    *exponent = _mm256_cvtepi32_ps(power);
-    *mantissa = _mm256_castsi256_ps(_mm256_sub_epi32(bits, _mm256_slli_epi32(power, 23)));
   }
 };
 

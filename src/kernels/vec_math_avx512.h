@@ -64,13 +64,6 @@ struct VecAvx512 {
     __m512i bits = _mm512_add_epi32(_mm512_castps_si512(biased.v), _mm512_set1_epi32(127));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 23))};
   }
-  static void split(VecAvx512 x, VecAvx512* mantissa, VecAvx512* exponent) {
-    const __m512i bits = _mm512_castps_si512(x.v);
-    const __m512i power =
-        _mm512_srai_epi32(_mm512_sub_epi32(bits, _mm512_set1_epi32(0x3f3504f3)), 23);
-    exponent->v = _mm512_cvtepi32_ps(power);
-    mantissa->v = _mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(power, 23)));
-  }
 
  private:
   static __mmask16 first(int n) { return static_cast<__mmask16>((1u << n) - 1u); }

@@ -104,17 +104,6 @@ struct VecPortable {
   static VecPortable power_of_two(const VecPortable& biased) {
     return make([&](int i) { return (Part)(((IntPart)biased.part[i] + 127) << 23); });
   }
-  /// x = mantissa * 2^exponent with mantissa in [sqrt(1/2), sqrt(2)), for normal x > 0.
-  static void split(const VecPortable& x, VecPortable* mantissa, VecPortable* exponent) {
-    constexpr int32_t kSqrtHalf = 0x3f3504f3;
-    *exponent = make([&](int i) {
-      return __builtin_convertvector(((IntPart)x.part[i] - kSqrtHalf) >> 23, Part);
-    });
-    *mantissa = make([&](int i) {
-      IntPart bits = (IntPart)x.part[i];
-      return (Part)(bits - (((bits - kSqrtHalf) >> 23) << 23));
-    });
-  }
 
  private:
   static Part select(IntPart condition, Part x, Part y) {

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/counter_rng.h"
+#include "base/median.h"
 
 namespace orthrus {
 namespace {
@@ -120,12 +121,6 @@ const std::vector<Text>& texts() {
       {"high entropy", [](int64_t, int64_t) { return 0.2; }},
       {"untrained", [](int64_t, int64_t) { return 0.0; }}};
   return all;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 /// The cost model and the shared profile live as long as the program: eleven requests in a row, of
