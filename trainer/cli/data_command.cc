@@ -31,7 +31,7 @@ Runner add_data_command(CLI::App& program) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--seed", o.generate.seed, "of the noise")->capture_default_str();
-  app->add_option("-b,--batch", o.generate.batch, "sequences that share passes")
+  app->add_option("--batch", o.generate.batch, "sequences that share passes")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app->add_option("--weights", o.generate.weights, "runtime format of `orthrus`")

@@ -11,7 +11,8 @@ void add_model_flags(CLI::App& app, FitOptions& o) {
   app.add_option("-m,--model", o.model, "base model: a directory, a GGUF file, or a pulled model")
       ->required();
   app.add_option("--adapter", o.adapter,
-                 "go on from these diffusion weights (default: the checkpoint's own, else copies)");
+                 "begin with these diffusion weights, or \"copy\" (default: the checkpoint's own, "
+                 "else copies)");
   app.add_option("--data", o.data, "shards, or folders of them")->required();
   app.add_option("--held-out", o.held_out, "shards to evaluate on");
   app.add_option("-o,--out", o.out, "folder of checkpoints and the log")->required();

@@ -61,7 +61,7 @@ std::vector<std::vector<int32_t>> generate_answers(const std::vector<std::vector
   const ScratchFile input(scratch + ".prompts.jsonl"), output(scratch + ".answers.jsonl");
   write_file_atomically(input.path, prompt_lines(prompts, options.seed));
   run({options.program, "generate", input.path, "-o", output.path, "-m", options.model, "--view",
-       "ar", "--weights", options.weights, "-b", std::to_string(options.batch), "-n",
+       "ar", "--weights", options.weights, "--batch", std::to_string(options.batch), "-n",
        std::to_string(options.max_tokens), "--temp", fmt::format("{}", options.temperature)});
   std::vector<std::vector<int32_t>> answers(prompts.size());
   std::ifstream file(output.path);

@@ -65,7 +65,9 @@ void require_same(const Json& ours, const std::string& text, const std::string& 
 
 ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint) {
   ModelTensors tensors;
-  if (!o.adapter.empty()) {
+  if (o.adapter == "copy") {
+    tensors = load_tensors(checkpoint, DiffusionSource::kCopy);
+  } else if (!o.adapter.empty()) {
     const Adapter adapter = open_adapter(o.adapter, checkpoint.config);
     tensors = load_tensors(checkpoint, DiffusionSource::kAdapter, &adapter);
   } else {
@@ -212,7 +214,7 @@ StepStats Run::step() {
 
 void Run::show(const StepStats& stats, double rate) const {
   const double done = share_done();
-  const double left = done > 0 ? state_.seconds * (1 - done) / done : 0;
+  const double left = done > 0 ? std::max(0.0, state_.seconds * (1 - done) / done) : 0;
   fmt::print(
       stderr,
       "step {}  loss {:.4f}  tokens/cycle {:.2f}  {:.0f} tokens/s  {:.0f} %  {:.0f} min left\n",

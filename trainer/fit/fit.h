@@ -10,9 +10,10 @@
 namespace orthrus::train {
 
 struct FitOptions {
-  std::string model;              ///< directory or GGUF file
-  std::string adapter;            ///< start from it; empty: the checkpoint's own view, else copies
-  std::vector<std::string> data;  ///< shards or folders of them
+  std::string model;  ///< directory or GGUF file
+  /// Start from it, or "copy"; empty: the checkpoint's own view, else copies of the AR weights.
+  std::string adapter;
+  std::vector<std::string> data;      ///< shards or folders of them
   std::vector<std::string> held_out;  ///< shards to evaluate on; may be empty
   std::string out;                    ///< folder of checkpoints and the log
   bool resume = false;

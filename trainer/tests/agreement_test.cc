@@ -1,15 +1,20 @@
 // Both views of the libtorch model against the engine's, in float32.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
 
 #include "base/error.h"
+#include "formats/hf_config.h"
+#include "formats/safetensors_writer.h"
+#include "formats/tensor_names.h"
 #include "model/forward.h"
 #include "model/weights.h"
 #include "text/tokenizer.h"
@@ -38,12 +43,11 @@ std::string demo_model() {
 /// The engine's float32 logits of the same documents and blocks.
 class Engine {
  public:
-  Engine(const Checkpoint& checkpoint, const Adapter* adapter)
+  Engine(const Checkpoint& checkpoint, LoadRequest::Diffusion diffusion, const Adapter* adapter)
       : pool_(2), context_{choose_isa(), pool_} {
     LoadRequest request;
     request.format = WeightFormat::kF32;
-    request.diffusion =
-        adapter ? LoadRequest::Diffusion::kAdapter : LoadRequest::Diffusion::kCheckpoint;
+    request.diffusion = diffusion;
     request.adapter = adapter;
     model_ = load_model(checkpoint, request, pool_);
     blocks_.emplace(kv_layout(model_.config, KvType::kF32, KvType::kF32), 64);
@@ -96,16 +100,25 @@ void expect_same(const at::Tensor& ours, const at::Tensor& engine, double& worst
 
 using Documents = std::vector<std::vector<int32_t>>;
 
-/// The documents in one packed row, blocks in all of them.
+/// The documents in one packed row, blocks in all of them. The diffusion view is the adapter's, the
+/// checkpoint's own, or copies.
 void compare(const std::string& model_path, const std::string& adapter_path,
              const Documents& documents) {
   const Checkpoint checkpoint = open_checkpoint(model_path);
   std::optional<Adapter> adapter;
-  if (!adapter_path.empty()) adapter = open_adapter(adapter_path, checkpoint.config);
-  Engine engine(checkpoint, adapter ? &*adapter : nullptr);
-  const DualModel model(
-      load_tensors(checkpoint, adapter ? DiffusionSource::kAdapter : DiffusionSource::kCheckpoint,
-                   adapter ? &*adapter : nullptr));
+  auto source = DiffusionSource::kCopy;
+  auto engine_source = LoadRequest::Diffusion::kCopy;
+  if (!adapter_path.empty()) {
+    adapter = open_adapter(adapter_path, checkpoint.config);
+    source = DiffusionSource::kAdapter;
+    engine_source = LoadRequest::Diffusion::kAdapter;
+  } else if (checkpoint.config.is_orthrus) {
+    source = DiffusionSource::kCheckpoint;
+    engine_source = LoadRequest::Diffusion::kCheckpoint;
+  }
+  const Adapter* const given = adapter ? &*adapter : nullptr;
+  Engine engine(checkpoint, engine_source, given);
+  const DualModel model(load_tensors(checkpoint, source, given));
   const int64_t block_size = model.config().block_size;
 
   PackedRow row;
@@ -146,14 +159,66 @@ void compare(const std::string& model_path, const std::string& adapter_path,
               worst_ar, worst_diffusion, worst_first);
 }
 
-TEST(Agreement, TinyCheckpoint) {
+Documents random_documents() {
   std::mt19937 random(5);
   Documents documents;
   for (const size_t length : {150, 7, 61}) {
     auto& document = documents.emplace_back(length);
     for (int32_t& token : document) token = static_cast<int32_t>(random() % 1000);
   }
-  compare(std::string(ORTHRUS_TEST_DATA) + "/tiny/checkpoint", "", documents);
+  return documents;
+}
+
+TEST(Agreement, TinyCheckpoint) {
+  compare(std::string(ORTHRUS_TEST_DATA) + "/tiny/checkpoint", "", random_documents());
+}
+
+/// A small model of random weights in a folder of its own, with all that its config asks for.
+class RandomModel {
+ public:
+  explicit RandomModel(const std::string& config)
+      : folder_(testing::TempDir() + "/orthrus_random_" + std::to_string(::getpid())) {
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ + "/config.json") << config;
+    const ModelConfig parsed = parse_hf_config({folder_, config, "", /*has_lm_head=*/true});
+    std::vector<SafetensorsEntry> entries;
+    for (const TensorSpec& spec : ar_tensors(parsed)) {
+      entries.push_back({spec.name, TensorType::kF32, spec.shape});
+    }
+    SafetensorsWriter writer(folder_ + "/model.safetensors", entries, {});
+    at::manual_seed(9);
+    for (const SafetensorsEntry& entry : entries) {
+      at::Tensor values = at::randn(entry.shape) * 0.2;
+      if (entry.name.ends_with("norm.weight")) values += 1;
+      writer.append({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()});
+    }
+    writer.commit();
+  }
+  ~RandomModel() { std::filesystem::remove_all(folder_); }
+  const std::string& path() const { return folder_; }
+
+ private:
+  std::string folder_;
+};
+
+TEST(Agreement, Qwen2WithBiases) {
+  const RandomModel model(R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
+      "vocab_size": 1000, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
+      "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+      "tie_word_embeddings": true})");
+  compare(model.path(), "", random_documents());
+}
+
+TEST(Agreement, LlamaWithScaledRopeAndItsOwnHead) {
+  const RandomModel model(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+      "vocab_size": 1000, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "num_key_value_heads": 1, "hidden_act": "silu",
+      "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 500000.0,
+      "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+      "high_freq_factor": 4.0, "original_max_position_embeddings": 64},
+      "tie_word_embeddings": false})");
+  compare(model.path(), "", random_documents());
 }
 
 TEST(Agreement, DemoModelWithItsAdapter) {
