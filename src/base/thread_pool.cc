@@ -68,6 +68,9 @@ ThreadPool::ThreadPool(int threads)
     stop();
     throw Error(ErrorKind::kInternal, fmt::format("cannot start {} threads, only {}: {}", size_,
                                                   threads_.size() + 1, error.code().message()));
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 

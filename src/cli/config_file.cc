@@ -1,12 +1,14 @@
 #include "cli/config_file.h"
 
 #include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -19,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxBytes = 1 << 20;
 constexpr int kMaxDepth = 16;
-constexpr int kMaxNodes = 10'000;  // aliases can make a small file a huge tree
+constexpr size_t kMaxNumber = 64;  // characters
 
 // Keys of the article's configuration that only steer a server.
 constexpr std::array<std::string_view, 6> kServingKeys = {
@@ -33,7 +35,7 @@ std::string flag_name(std::string key) {
 
 // A plain scalar has the type that its text shows; a quoted one (tag "!") is a string.
 nlohmann::json scalar_to_json(const YAML::Node& node) {
-  if (node.Tag() != "!") {
+  if (node.Tag() != "!" && node.Scalar().size() <= kMaxNumber) {
     int64_t integer;
     double number;
     bool truth;
@@ -44,8 +46,23 @@ nlohmann::json scalar_to_json(const YAML::Node& node) {
   return node.Scalar();
 }
 
-nlohmann::json to_json(const YAML::Node& node, int depth, int& budget) {
-  if (depth > kMaxDepth || --budget < 0) fail_usage("nested too deeply, or too large");
+/// What the values of one file may come to, with a byte for each: no more than a file can hold,
+/// although aliases can make a small one a huge tree.
+class Budget {
+ public:
+  void take(const YAML::Node& node) {
+    const size_t bytes = 1 + (node.IsScalar() ? node.Scalar().size() : 0);
+    if (bytes > left_) fail_usage("nested too deeply, or too large");
+    left_ -= bytes;
+  }
+
+ private:
+  size_t left_ = kMaxBytes;
+};
+
+nlohmann::json to_json(const YAML::Node& node, int depth, Budget& budget) {
+  if (depth > kMaxDepth) fail_usage("nested too deeply, or too large");
+  budget.take(node);
   if (node.IsNull()) return nullptr;
   if (node.IsScalar()) return scalar_to_json(node);
   if (node.IsSequence()) {
@@ -64,18 +81,24 @@ nlohmann::json to_json(const YAML::Node& node, int depth, int& budget) {
 }
 
 // The value as the command line would hold it; a list is a flag given several times.
-std::vector<std::string> flag_values(const YAML::Node& node) {
+std::vector<std::string> flag_values(const YAML::Node& node, Budget& budget) {
   std::vector<std::string> values;
   if (node.IsScalar()) {
+    budget.take(node);
     values.push_back(node.Scalar());
   } else if (node.IsSequence()) {
     for (const YAML::Node& item : node) {
       if (!item.IsScalar()) fail_usage("expected a list of plain values");
+      budget.take(item);
       values.push_back(item.Scalar());
     }
   } else if (node.IsMap()) {
-    int budget = kMaxNodes;
-    values.push_back(to_json(node, 0, budget).dump());
+    const nlohmann::json object = to_json(node, 0, budget);
+    try {
+      values.push_back(object.dump());
+    } catch (const nlohmann::json::exception&) {
+      fail_usage("expected UTF-8");
+    }
   }
   return values;
 }
@@ -142,7 +165,7 @@ class ConfigReader {
       return;
     }
     try {
-      std::vector<std::string> values = flag_values(value);
+      std::vector<std::string> values = flag_values(value, budget_);
       if (values.empty()) fail_usage("expected a value, found none");
       for (std::string& text : values) option.add_result(std::move(text));
       option.run_callback();
@@ -160,7 +183,42 @@ class ConfigReader {
   std::vector<CLI::Option*> applied_;
   std::vector<std::string> unused_;
   std::set<std::string> seen_;  // as names of flags
+  Budget budget_;
 };
+
+class NoEvents : public YAML::EventHandler {
+  using Mark = YAML::Mark;
+  using Style = YAML::EmitterStyle::value;
+  void OnDocumentStart(const Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const Mark&, YAML::anchor_t) override {}
+  void OnAlias(const Mark&, YAML::anchor_t) override {}
+  void OnScalar(const Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnMapEnd() override {}
+};
+
+// Not by YAML::LoadAll: where a document begins with what can begin none, such as a comma, that of
+// yaml-cpp 0.7 reads empty documents from the same place until memory is full.
+bool has_second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  NoEvents events;
+  return parser.HandleNextDocument(events) && parser.HandleNextDocument(events);
+}
+
+// YAML has no other control characters.
+void check_characters(std::string_view text, const std::string& where) {
+  int line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if ((c >= 0 && c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == '\x7f') {
+      fail("{}:{}: byte {}, expected text", where, line, static_cast<int>(c));
+    }
+  }
+}
 
 }  // namespace
 
@@ -177,12 +235,15 @@ void apply_config_file(const std::string& path, CLI::App& app,
 
 void apply_config(std::string_view text, const std::string& where, CLI::App& app,
                   const std::vector<std::string>& all_flags) {
+  check_characters(text, where);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      fail_usage("{}: {} YAML documents, expected one (no line ---)", where, documents.size());
+    const std::string copy(text);
+    if (has_second_document(copy)) {
+      fail_usage(
+          "{}: more than one YAML document, expected one (no line ---, no comma at the start)",
+          where);
     }
-    if (!documents.empty()) ConfigReader(where, app, all_flags).apply(documents.front());
+    ConfigReader(where, app, all_flags).apply(YAML::Load(copy));
   } catch (const YAML::Exception& error) {
     fail("{}:{}: not YAML or JSON: {}", where, error.mark.line + 1, error.msg);
   }

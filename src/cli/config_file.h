@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace orthrus {
@@ -14,5 +15,9 @@ namespace orthrus {
 /// take.
 void apply_config_file(const std::string& path, CLI::App& app,
                        const std::vector<std::string>& all_flags);
+
+/// The same for the text of a file; `where` names it in messages.
+void apply_config(std::string_view text, const std::string& where, CLI::App& app,
+                  const std::vector<std::string>& all_flags);
 
 }  // namespace orthrus

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <system_error>
 
 #include "base/error.h"
 
@@ -49,12 +50,20 @@ void InterruptPipe::restore() {
 }
 
 InterruptGuard::InterruptGuard(bool second_ends)
-    : pipe_(second_ends ? static_cast<int>(SA_RESETHAND) : 0), watcher_([this] {
-        char byte = 0;
-        while (::read(pipe_.read_end(), &byte, 1) < 0 && errno == EINTR) {
-        }
-        if (byte == 'i') source_.request_stop();
-      }) {}
+    : pipe_(second_ends ? static_cast<int>(SA_RESETHAND) : 0) {
+  try {
+    watcher_ = std::thread([this] {
+      char byte = 0;
+      while (::read(pipe_.read_end(), &byte, 1) < 0 && errno == EINTR) {
+      }
+      if (byte == 'i') source_.request_stop();
+    });
+  } catch (const std::system_error& error) {
+    throw Error(
+        ErrorKind::kInternal,
+        fmt::format("cannot start the thread that waits for Ctrl-C: {}", error.code().message()));
+  }
+}
 
 InterruptGuard::~InterruptGuard() {
   pipe_.restore();

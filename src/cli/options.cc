@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "engine/model_registry.h"
 #include "formats/checkpoint.h"
+#include "formats/json.h"
 #include "formats/printable.h"
 
 namespace orthrus {
@@ -46,7 +47,11 @@ std::string check_logit_bias(const std::string& text) {
 }
 
 std::string check_json_object(const std::string& text) {
-  if (nlohmann::json::parse(text, nullptr, false).is_object()) return {};
+  try {
+    if (parse_json(text, "its text").is_object()) return {};
+  } catch (const Error& error) {
+    return fmt::format("expected a JSON object: {}", error.what());
+  }
   return fmt::format("expected a JSON object, found \"{}\"", printable(text));
 }
 

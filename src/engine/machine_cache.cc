@@ -18,16 +18,21 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr double kProbeSeconds = 0.3;
+// 1e9 a second; no machine lies outside.
+constexpr double kLeastRate = 1e-3;
+constexpr double kMostRate = 1e6;
 constexpr size_t kMaxCacheBytes = 1 << 20;
 /// Entries kept: enough for every machine that shares a home directory, and no ever-growing file.
 constexpr size_t kMaxEntries = 64;
+
+/// Of a thread, about.
+constexpr MachineRates kTypicalRates{.bytes_per_second = 1e10, .f32_flops = 5e10, .int8_ops = 2e11};
 
 std::optional<double> rate(const json& entry, const char* name) {
   const auto found = entry.find(name);
   if (found == entry.end() || !found->is_number()) return std::nullopt;
   const double value = found->get<double>();
-  if (!std::isfinite(value) || value <= 0) return std::nullopt;
-  return value;
+  return value >= kLeastRate && value <= kMostRate ? std::optional(value) : std::nullopt;
 }
 
 bool is_entry_of(const json& entry, const std::string& cpu, const std::string& isa, int threads) {
@@ -104,7 +109,9 @@ bool write_machine_limits(const std::string& path, const MachineLimits& limits) 
     }
   }
   fs::rename(part, path, error);
-  return !error;
+  if (!error) return true;
+  fs::remove(part, error);
+  return false;
 }
 
 MachineRates machine_rates(const ComputeContext& context) {
@@ -115,9 +122,13 @@ MachineRates machine_rates(const ComputeContext& context) {
       return rates_of(*known);
     }
   }
-  const MachineLimits limits = measure_machine(context, kProbeSeconds);
-  if (!path.empty()) write_machine_limits(path, limits);
-  return rates_of(limits);
+  try {
+    const MachineLimits limits = measure_machine(context, kProbeSeconds);
+    if (!path.empty()) write_machine_limits(path, limits);
+    return rates_of(limits);
+  } catch (const Error&) {
+    return kTypicalRates;  // no memory to measure in: the passes themselves correct them
+  }
 }
 
 }  // namespace orthrus

@@ -139,14 +139,7 @@ struct Tokenizer::Impl {
       }
       bpe.set_unknown(id, spec.fuse_unknown);
     }
-    for (const std::string& token : spec.prefix) {
-      const int32_t id = vocabulary.find_any(token);
-      if (id < 0) {
-        fail("{}: the token \"{}\" that goes before a text is not in the vocabulary", spec.where,
-             printable(token));
-      }
-      prefix.push_back(id);
-    }
+    prefix = spec.prefix;
   }
 
   /// Text without an added token of the first kind.

@@ -49,7 +49,7 @@ void read_prefix(const GgufMetadata& metadata, const std::vector<std::string_vie
     fail("{}: tokenizer.ggml.bos_token_id {}, expected an id below {}", spec.where, *id,
          tokens.size());
   }
-  spec.prefix.emplace_back(tokens[static_cast<size_t>(*id)]);
+  spec.prefix.push_back(static_cast<int32_t>(*id));
 }
 
 void read_tokens(const std::vector<std::string_view>& tokens, const std::vector<int64_t>& types,

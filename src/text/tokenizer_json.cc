@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
@@ -176,12 +178,28 @@ class SpecBuilder {
     if (type == "Sequence") {
       for (const json& part : member(processor, "processors")) read_post_processor(part);
     } else if (type == "TemplateProcessing") {
-      for (const json& piece : member(processor, "single")) {
-        if (member(piece, "Sequence").is_object()) break;
-        spec_.prefix.push_back(text(member(piece, "SpecialToken"), "id", what + ".single"));
-      }
+      read_prefix(member(processor, "single"), what + ".single");
     } else if (type != "ByteLevel") {
       unsupported(what, type, "\"TemplateProcessing\" or \"ByteLevel\"");
+    }
+  }
+
+  void read_prefix(const json& pieces, const std::string& what) {
+    if (!pieces.is_array()) fail("{}: {} is not an array", spec_.where, what);
+    for (const json& piece : pieces) {
+      if (piece.is_object() && piece.contains("Sequence")) return;
+      if (!piece.is_object() || !member(piece, "SpecialToken").is_object()) {
+        fail("{}: {} has a piece that is neither a Sequence nor a SpecialToken", spec_.where, what);
+      }
+      const std::string name = text(member(piece, "SpecialToken"), "id", what);
+      const auto token =
+          std::find_if(spec_.added.begin(), spec_.added.end(),
+                       [&](const AddedToken& added) { return added.content == name; });
+      if (token == spec_.added.end()) {
+        fail("{}: {} names \"{}\", which is not among the added tokens", spec_.where, what,
+             printable(name));
+      }
+      spec_.prefix.push_back(token->id);
     }
   }
 

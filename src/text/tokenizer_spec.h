@@ -34,7 +34,7 @@ struct TokenizerSpec {
   bool ignore_merges = false;  ///< a piece that is a token is that token
   std::string unknown_token;   ///< for bytes without a token; empty: they vanish
   bool fuse_unknown = false;
-  std::vector<std::string> prefix;  ///< tokens that the file puts before a text
+  std::vector<int32_t> prefix;  ///< tokens that the file puts before a text
 
   TokenizerSpec() = default;
   TokenizerSpec(TokenizerSpec&&) = delete;  // views point into `storage`

@@ -123,9 +123,24 @@ TEST_F(ConfigFile, RefusesAKeyThatIsSetTwice) {
             std::string::npos);
 }
 
-TEST_F(ConfigFile, RefusesASecondDocument) {
-  EXPECT_NE(error_of("temp: 1\n---\ntop_k: 2\n").find("2 YAML documents, expected one"),
+TEST_F(ConfigFile, RefusesAMapThatIsNotUtf8) {
+  EXPECT_NE(error_of("chat_template_kwargs: {a: \"x\xC3n\"}")
+                .find("chat_template_kwargs: expected UTF-8"),
             std::string::npos);
+}
+
+TEST_F(ConfigFile, RefusesControlCharacters) {
+  EXPECT_NE(error_of(std::string("seed: 1\n, name: \x01\0\0\0\0\0\0", 24))
+                .find(":2: byte 1, expected text"),
+            std::string::npos);
+  EXPECT_NE(error_of("temp: \x7f").find(":1: byte 127, expected text"), std::string::npos);
+}
+
+TEST_F(ConfigFile, RefusesASecondDocument) {
+  const std::string refusal = "more than one YAML document, expected one";
+  EXPECT_NE(error_of("temp: 1\n---\ntop_k: 2\n").find(refusal), std::string::npos);
+  // yaml-cpp's own LoadAll reads this for ever.
+  EXPECT_NE(error_of(",temp: 1\n").find(refusal), std::string::npos);
   EXPECT_EQ(error_of("---\ntemp: 1\n"), "no error");
   EXPECT_EQ(error_of("# nothing\n"), "no error");
 }
@@ -150,6 +165,11 @@ TEST_F(ConfigFile, BoundsWhatAliasesUnfoldTo) {
     flat += text.substr(at, end - at) + ", ";
   }
   EXPECT_NE(error_of(flat + "y: 1}\n").find("nested too deeply, or too large"), std::string::npos);
+  const std::string large(300'000, 'x');
+  for (const std::string& file : {"stop: [&a " + large + ", *a, *a, *a]",
+                                  "chat_template_kwargs: {a: [&a " + large + ", *a, *a, *a]}"}) {
+    EXPECT_NE(error_of(file).find("nested too deeply, or too large"), std::string::npos);
+  }
 }
 
 }  // namespace

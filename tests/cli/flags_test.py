@@ -52,6 +52,22 @@ class Help(ProgramTest):
         self.refuse(2, "ORTHRUS_ISA", "version", env={"ORTHRUS_ISA": "sse9"})
 
 
+class HostileInput(ProgramTest):
+    def test_json_nested_deeply(self):
+        deep = '{"a":' + "[" * 60000 + "]" * 60000 + "}"
+        self.refuse(2, r"--chat-template-kwargs: expected a JSON object: its text: JSON nested deeper", "run", "-m", TINY,
+                    "--chat-template-kwargs", deep, "x")
+
+    def test_a_named_pipe_is_no_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pipe")
+            os.mkfifo(path)
+            for command in ("run", "tokenize"):
+                self.refuse(1, re.escape(path), command, "-m", path, "x")
+            for command in ("inspect", "plan", "template"):
+                self.refuse(1, re.escape(path), command, "-m", path, stdin='{"messages": []}')
+
+
 class WrongFlags(ProgramTest):
     def test_unknown_command_and_flag_name_the_nearest(self):
         self.refuse(2, r"unknown command rnu \(the nearest is run\)", "rnu")
@@ -267,7 +283,7 @@ class ConfigFiles(ProgramTest):
         rows = [line for line in section.splitlines() if line.startswith("| `")]
         keys = [key for row in rows for key in re.findall("`([a-z_]+)`", row.split("|")[1])]
         self.assertIn("use_diffusion_mode", keys)
-        self.write("".join(f"{key}:\n" for key in keys if key != "use_diffusion_mode"))
+        self.write("".join(f"{key}: 16\n" for key in keys if key != "use_diffusion_mode"))
         done = orthrus("run", "-m", TINY, "--config", self.path, "-p", "a", "-n", "1", "--raw")
         self.assertEqual(done.returncode, 0, done.stderr)
         serving = [key for row in rows if "without effect" in row for key in re.findall("`([a-z_]+)`", row.split("|")[1])]

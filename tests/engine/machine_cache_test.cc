@@ -68,6 +68,10 @@ TEST_F(MachineCache, MalformedFilesHaveNoEntryAndAreReplaced) {
                         "fma_gflops": 1, "int8_gops": 1}]})",
       R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2, "read_gbps": 0,
                         "fma_gflops": 1, "int8_gops": 1}]})",
+      R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2, "read_gbps": 1e300,
+                        "fma_gflops": 1, "int8_gops": 1}]})",
+      R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2, "read_gbps": 10,
+                        "fma_gflops": 5e-324, "int8_gops": 1}]})",
   };
   for (const char* text : broken) {
     write(text);
