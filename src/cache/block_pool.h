@@ -10,9 +10,7 @@
 namespace orthrus {
 
 /// Blocks that hold `tokens` tokens of one sequence.
-inline int64_t blocks_for(int64_t tokens) {
-  return (tokens + kKvBlockTokens - 1) / kKvBlockTokens;
-}
+inline int64_t blocks_for(int64_t tokens) { return (tokens + kKvBlockTokens - 1) / kKvBlockTokens; }
 
 /// Memory for the blocks of all sequences' KV caches, up to a fixed number of blocks. Blocks are
 /// taken from the system in slabs as they are first needed and go back to a free list; they are not

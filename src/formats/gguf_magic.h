@@ -7,8 +7,8 @@
 
 namespace orthrus {
 
-/// Whether the file at `path` begins as GGUF files do, whatever its name. What is no regular file is
-/// not opened: a named pipe would be waited for.
+/// Whether the file at `path` begins as GGUF files do, whatever its name. What is no regular file
+/// is not opened: a named pipe would be waited for.
 inline bool has_gguf_magic(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
