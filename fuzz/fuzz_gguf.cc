@@ -22,7 +22,8 @@ void check_weights(const GgufFile& file) {
 
 void check_tokenizer(const GgufFile& file) {
   const Tokenizer tokenizer = Tokenizer::from_gguf(file.metadata());
-  const std::vector<int32_t> ids = tokenizer.encode("Hello, it's 123  <|im_start|>\n\xC3\xA9\xFF");
+  const std::vector<int32_t> ids =
+      tokenizer.encode("Hello, it's 123  <|im_start|>\n\xC3\xA9\xFF", true);
   tokenizer.decode(ids);
 }
 

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t cut = std::min<size_t>(data[0] | data[1] << 8, rest.size());
   return fuzz::run_parser([&] {
     const Tokenizer tokenizer = Tokenizer::from_json(rest.substr(0, cut));
-    const std::vector<int32_t> ids = tokenizer.encode(rest.substr(cut));
+    const std::vector<int32_t> ids = tokenizer.encode(rest.substr(cut), true);
     tokenizer.decode(ids);
     StreamDecoder decoder(tokenizer);
     for (int32_t id : ids) decoder.push(id);
