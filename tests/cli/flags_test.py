@@ -299,7 +299,7 @@ class ConfigFiles(ProgramTest):
             self.refuse(2, "a key is not a plain word", "run", "-m", TINY, "--config", self.path, "x")
 
     def test_what_would_be_ignored(self):
-        for text, pattern in (("seed: 1\n---\ntemp: 1\n", "2 YAML documents"), ('{"seed": 1, "seed": 2}', "seed is set twice"),
+        for text, pattern in (("seed: 1\n---\ntemp: 1\n", "more than one YAML document"), ('{"seed": 1, "seed": 2}', "seed is set twice"),
                               ("top-k: 1\ntop_k: 2\n", "top_k is set twice"), ('adapter: ""\n', "the value is empty"),
                               ('chat-template-kwargs: {"a": 1, "a": 2}', "a is set twice")):
             self.write(text)
