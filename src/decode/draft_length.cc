@@ -8,14 +8,14 @@
 namespace orthrus {
 namespace {
 
-constexpr double kRequestDecay = 0.96;   // half-life 17 cycles
-constexpr double kAllowance = 0.01;      // of the time of plain steps may go into probes
-constexpr double kOpening = 3;           // plain steps that a promising start may lose,
-constexpr double kSureOpening = 5;       // and where earlier requests had a
-constexpr double kOpeningShare = 0.045;  // but never more than this share of what may follow
-constexpr double kSureGain = 1.1;        // gain like this
-constexpr double kSureCycles = 16;       // over so many cycles
-constexpr double kCeiling = 12;  // plain steps of past gain, or of allowance, that may be lost
+constexpr double kRequestDecay = 0.96;  // half-life 17 cycles
+constexpr double kAllowance = 0.01;     // of the time of plain steps may go into probes
+constexpr double kOpening = 3;          // plain steps that a promising start may lose,
+constexpr double kSureOpening = 5;      // and where earlier requests had a
+constexpr double kSureGain = 1.1;       // gain like this
+constexpr double kSureCycles = 16;      // over so many cycles
+constexpr double kCeiling = 12;      // plain steps of past gain, or of allowance, that may be lost
+constexpr double kMostLost = 0.045;  // of the time of an answer may be lost in all
 constexpr double kGainToStart = 1.03;  // predicted gain over AR to leave it
 constexpr double kGainToStay = 1.01;
 constexpr double kGainToChange = 1.02;  // from one number of drafts to another
@@ -79,8 +79,11 @@ bool DraftLength::promising(const Best& best) const {
 double DraftLength::opening(const Best& best) const {
   if (!promising(best)) return 0;
   const bool sure = others_.cycles() >= kSureCycles && best.rate * ar_seconds_ >= kSureGain;
-  const double room = kOpeningShare * static_cast<double>(situation_.remaining);
-  return std::min(sure ? kSureOpening : kOpening, room);
+  return sure ? kSureOpening : kOpening;
+}
+
+double DraftLength::affordable_loss() const {
+  return std::min(account_ + cost_.allowance().seconds, won_ + most_lost_);
 }
 
 DraftLength::Best DraftLength::choose_freely(const Situation& s) {
@@ -89,6 +92,7 @@ DraftLength::Best DraftLength::choose_freely(const Situation& s) {
   if (!opened_) {
     opened_ = true;
     account_ = opening(best) * ar_seconds_;
+    most_lost_ = kMostLost * static_cast<double>(s.remaining) * ar_seconds_;
   }
   if (!promising(best)) {
     probing_ = affordable_loss() >= cost_.allowance().probe_price * (best.seconds - ar_seconds_);
@@ -145,6 +149,7 @@ void DraftLength::settle() {
     const double won =
         static_cast<double>(unsettled_tokens_) * plain - seconds(last_drafts_, situation_);
     account_ += won;
+    won_ += won;
     if (probing_) {
       shared.probe_price = won > 0 ? 1 : std::min(2 * shared.probe_price, kMostExpensiveProbe);
     }

@@ -16,8 +16,9 @@ namespace orthrus {
 /// Never slower than AR: an account holds the time that a request has won or lost against plain AR.
 /// It starts with what a promising start may lose, and cycles earn what they win. Plain steps earn
 /// a small allowance, which all requests share. A cycle runs only if both together could bear it
-/// failing. Requests that share passes draft together and lose the same time together, so each has
-/// its share in what a pass gives to the allowance and takes from it.
+/// failing, and none that could cost a short answer more than a small share of its time. Requests
+/// that share passes draft together and lose the same time together, so each has its share in what
+/// a pass gives to the allowance and takes from it.
 class DraftLength {
  public:
   /// temperature: of the request's sampling, 0 for greedy.
@@ -48,7 +49,7 @@ class DraftLength {
   Best best_drafts(const Situation& situation, double most_seconds) const;
   bool promising(const Best& best) const;
   double opening(const Best& best) const;
-  double affordable_loss() const { return account_ + cost_.allowance().seconds; }
+  double affordable_loss() const;
   void settle();
   Best choose_freely(const Situation& situation);
   Best longer_untimed(const Best& best, const Situation& situation) const;
@@ -57,7 +58,9 @@ class DraftLength {
   int64_t block_size_;
   AcceptanceProfile& others_;  // what requests like this one earned
   AcceptanceProfile acceptance_;
-  double account_ = 0;  // seconds won against plain AR, and what the start may lose
+  double account_ = 0;    // seconds won against plain AR, and what the start may lose
+  double won_ = 0;        // the same without the latter
+  double most_lost_ = 0;  // seconds that the request as a whole may lose
   bool opened_ = false;
   bool probing_ = false;   // the last choice was one that the estimate advises against
   bool took_all_ = false;  // the last cycle's drafts were all accepted
