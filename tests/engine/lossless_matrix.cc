@@ -359,7 +359,7 @@ class Matrix {
 
 int main(int argc, char** argv) {
   Scale scale;
-  scale.stride = 7;
+  scale.stride = 13;
   std::string resume;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--full")) {
