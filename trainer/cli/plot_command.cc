@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
+#include "base/atomic_file.h"
 #include "trainer/cli/commands.h"
-#include "trainer/data/atomic_file.h"
 #include "trainer/plot/report.h"
 
 namespace orthrus::train {

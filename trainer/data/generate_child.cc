@@ -1,20 +1,16 @@
 #include "trainer/data/generate_child.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "base/atomic_file.h"
+#include "base/child_process.h"
 #include "base/error.h"
 #include "formats/json.h"
 #include "formats/printable.h"
-#include "trainer/data/atomic_file.h"
-
-extern char** environ;
 
 namespace orthrus::train {
 namespace {
@@ -29,19 +25,12 @@ struct ScratchFile {
 };
 
 void run(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv;
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, argv[0], nullptr, nullptr, argv.data(), environ);
-  if (error != 0) fail("{}: cannot be started: {}", arguments[0], std::strerror(error));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) fail("{}: lost: {}", arguments[0], std::strerror(errno));
+  const ChildExit end = run_child(arguments);
+  if (end.start_error != 0) {
+    fail("{}: cannot be started: {}", arguments[0], std::strerror(end.start_error));
   }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  if (WIFSIGNALED(status)) fail("{} generate: ended by signal {}", arguments[0], WTERMSIG(status));
-  fail("{} generate: failed with exit code {}", arguments[0], WEXITSTATUS(status));
+  if (end.signal != 0) fail("{} generate: ended by signal {}", arguments[0], end.signal);
+  if (end.code != 0) fail("{} generate: failed with exit code {}", arguments[0], end.code);
 }
 
 std::string prompt_lines(const std::vector<std::vector<int32_t>>& prompts, uint64_t seed) {

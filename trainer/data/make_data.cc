@@ -7,6 +7,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "engine/prompt_lines.h"
 #include "engine/template_request.h"
@@ -15,7 +16,6 @@
 #include "formats/json.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
-#include "trainer/data/atomic_file.h"
 #include "trainer/data/self_prompts.h"
 #include "trainer/data/shard.h"
 

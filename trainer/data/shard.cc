@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "formats/json.h"
 #include "formats/printable.h"
-#include "trainer/data/atomic_file.h"
 
 namespace orthrus::train {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "formats/json.h"
 #include "formats/printable.h"
 #include "formats/safetensors_writer.h"
 #include "formats/tensor_names.h"
-#include "trainer/data/atomic_file.h"
 #include "trainer/fit/student.h"
 #include "trainer/fit/training_state.h"
 #include "trainer/model/model_tensors.h"

@@ -7,10 +7,10 @@
 #include <numbers>
 #include <optional>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "formats/json.h"
-#include "trainer/data/atomic_file.h"
 #include "trainer/fit/run_log.h"
 #include "trainer/fit/simulate.h"
 #include "trainer/fit/stop_signals.h"

@@ -1,8 +1,8 @@
 #include "trainer/fit/run_log.h"
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "trainer/data/atomic_file.h"
 
 namespace orthrus::train {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer/data/atomic_file.h"
+#include "base/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace orthrus::train {
+namespace orthrus {
 namespace {
 
 bool write_all(int fd, std::span<const std::byte> bytes) {
@@ -43,4 +43,4 @@ void write_file_atomically(const std::string& path, const std::string& text) {
   write_file_atomically(path, std::as_bytes(std::span(text)));
 }
 
-}  // namespace orthrus::train
+}  // namespace orthrus

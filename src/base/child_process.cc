@@ -1,4 +1,4 @@
-#include "cli/child_process.h"
+#include "base/child_process.h"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 
 namespace orthrus {
 
-int run_child(const std::vector<std::string>& arguments) {
+ChildExit run_child(const std::vector<std::string>& arguments) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -20,12 +20,13 @@ int run_child(const std::vector<std::string>& arguments) {
   pid_t child = 0;
   int error = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return 127;
+  if (error != 0) return {.start_error = error};
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     ORTHRUS_CHECK(errno == EINTR);
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  if (WIFEXITED(status)) return {.code = WEXITSTATUS(status)};
+  return {.signal = WTERMSIG(status)};
 }
 
 }  // namespace orthrus
