@@ -17,6 +17,8 @@ Runner add_data_command(CLI::App& program) {
                   "JSONL as `orthrus generate` takes it, or .txt with a prompt a line");
   app->add_option("--self-prompts", o.self_prompts, "user turns that the model writes by itself")
       ->check(CLI::NonNegativeNumber);
+  app->add_option("--self-prompt-start", o.self_prompt_starts,
+                  "what those begin with; given several times, they take turns");
   app->add_option("--system-prompt", o.system_prompt, "the system message of texts");
   app->add_option("--limit", o.limit, "prompts of each file, 0: all")
       ->check(CLI::NonNegativeNumber);

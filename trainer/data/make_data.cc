@@ -121,7 +121,7 @@ void Maker::add_self_prompts() {
     if (at == std::string::npos) fail("self-prompts: the chat template hides the user's text");
     const std::string after = rendered.substr(at + mark.size());
     const size_t line = after.find('\n');
-    SelfPromptRequest request{tokenizer_.encode(rendered.substr(0, at), true),
+    SelfPromptRequest request{rendered.substr(0, at), options_.self_prompt_starts,
                               after.substr(0, line), options_.self_prompts, options_.out + "/self"};
     if (request.stop.empty()) fail("self-prompts: the chat template does not end a user's turn");
     texts = self_prompts(request, tokenizer_, options_.generate);

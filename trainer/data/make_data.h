@@ -14,6 +14,7 @@ struct MakeDataOptions {
   std::string system_prompt;         ///< empty: the template's own
   int64_t limit = 0;                 ///< prompts of each file, 0: all
   int64_t self_prompts = 0;          ///< user turns that the model writes by itself
+  std::vector<std::string> self_prompt_starts;  ///< what those begin with, in turn
   std::string out;                   ///< folder of the shards
   int64_t shard_documents = 256;
   GenerateOptions generate;

@@ -35,18 +35,23 @@ std::vector<std::string> self_prompts(const SelfPromptRequest& request, const To
   generate.max_tokens = kMostTokens;
   std::vector<std::string> found;
   std::set<std::string> seen;
+  const std::vector<std::string> starts =
+      request.starts.empty() ? std::vector<std::string>{""} : request.starts;
+  std::vector<std::vector<int32_t>> headers;
+  for (size_t i = 0; i < kRound; ++i) {
+    headers.push_back(tokenizer.encode(request.header + starts[i % starts.size()], true));
+  }
   size_t asked = 0;
   while (static_cast<int64_t>(found.size()) < request.count) {
     if (asked >= 512 && found.size() * 20 < asked) {
       fail("self-prompts: only {} of {} texts that the model wrote are usable", found.size(),
            asked);
     }
-    const auto answers = generate_answers(std::vector<std::vector<int32_t>>(kRound, request.header),
-                                          generate, request.scratch);
+    const auto answers = generate_answers(headers, generate, request.scratch);
     generate.seed += kRound;
     asked += kRound;
-    for (const std::vector<int32_t>& answer : answers) {
-      std::string text = tokenizer.decode(answer);
+    for (size_t i = 0; i < answers.size(); ++i) {
+      std::string text = starts[i % starts.size()] + tokenizer.decode(answers[i]);
       const size_t end = text.find(request.stop);
       if (end == std::string::npos) continue;  // cut by the limit
       text.resize(end);

@@ -16,14 +16,15 @@ namespace orthrus::train {
 bool usable_self_prompt(const std::string& text);
 
 struct SelfPromptRequest {
-  std::vector<int32_t> header;  ///< the chat template up to where a user's text begins
+  std::string header;               ///< the chat template up to where a user's text begins
+  std::vector<std::string> starts;  ///< beginnings the texts take in turn; none: all their own
   std::string stop;             ///< what ends a user's turn in the template
   int64_t count = 0;
   std::string scratch;
 };
 
-/// User turns written by the model itself after the header, sampled at temperature 1, filtered,
-/// without repeats. Error(kInput) where the model hardly ever writes a usable one.
+/// User turns written by the model itself after the header and a start, sampled at temperature 1,
+/// filtered, without repeats. Error(kInput) where the model hardly ever writes a usable one.
 std::vector<std::string> self_prompts(const SelfPromptRequest& request, const Tokenizer& tokenizer,
                                       GenerateOptions generate);
 
