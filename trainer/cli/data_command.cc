@@ -15,6 +15,8 @@ Runner add_data_command(CLI::App& program) {
       ->required();
   app->add_option("--prompts", o.prompts,
                   "JSONL as `orthrus generate` takes it, or .txt with a prompt a line");
+  app->add_option("--exclude", o.held_out,
+                  "held-out prompts: what shares 13 words in a row with one of them is left out");
   app->add_option("--self-prompts", o.self_prompts, "user turns that the model writes by itself")
       ->check(CLI::NonNegativeNumber);
   app->add_option("--self-prompt-start", o.self_prompt_starts,

@@ -9,6 +9,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "engine/prompt_lines.h"
 #include "engine/template_request.h"
 #include "formats/checkpoint.h"
@@ -16,6 +17,7 @@
 #include "formats/json.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
+#include "trainer/data/overlap.h"
 #include "trainer/data/self_prompts.h"
 #include "trainer/data/shard.h"
 
@@ -45,6 +47,9 @@ class Maker {
   void run();
 
  private:
+  std::vector<PromptLine> lines_of(const std::string& path, int64_t limit) const;
+  std::string text_of(const PromptLine& line) const;
+  void hold_out(const std::string& path);
   void add_file(const std::string& path);
   void add_self_prompts();
   void add_user_text(const std::string& text);
@@ -59,6 +64,8 @@ class Maker {
   Tokenizer tokenizer_;
   std::unique_ptr<ChatTemplate> template_;
   std::vector<std::vector<int32_t>> prompts_;
+  Overlap held_out_;
+  int64_t left_out_ = 0;
 };
 
 Json Maker::chat(const std::string& text) const {
@@ -75,32 +82,59 @@ void Maker::add_chat(Json request) {
 }
 
 void Maker::add_user_text(const std::string& text) {
-  if (template_) return add_chat(chat(text));
-  prompts_.push_back(tokenizer_.encode(text, true));
+  if (held_out_.found_in(text)) {
+    ++left_out_;
+  } else if (template_) {
+    add_chat(chat(text));
+  } else {
+    prompts_.push_back(tokenizer_.encode(text, true));
+  }
+}
+
+/// The prompts of a file: a text file has one a line.
+std::vector<PromptLine> Maker::lines_of(const std::string& path, int64_t limit) const {
+  const std::string text = read_text(path);
+  if (!path.ends_with(".txt")) return parse_prompt_lines(text, path, limit);
+  std::vector<PromptLine> prompts;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    if (limit > 0 && static_cast<int64_t>(prompts.size()) == limit) break;
+    prompts.emplace_back().prompt = line;
+  }
+  return prompts;
+}
+
+/// What its author wrote, of a chat all messages.
+std::string Maker::text_of(const PromptLine& line) const {
+  if (line.token_ids) return tokenizer_.decode(*line.token_ids);
+  if (!line.messages) return *line.prompt;
+  std::string text;
+  for (const Json& message : *line.messages) {
+    if (message.contains("content") && message["content"].is_string()) {
+      text += message["content"].get<std::string>() + '\n';
+    }
+  }
+  return text;
+}
+
+void Maker::hold_out(const std::string& path) {
+  for (const PromptLine& line : lines_of(path, 0)) held_out_.hold_out(text_of(line));
 }
 
 void Maker::add_file(const std::string& path) {
-  const std::string text = read_text(path);
-  if (path.ends_with(".txt")) {
-    std::istringstream lines(text);
-    int64_t count = 0;
-    for (std::string line; std::getline(lines, line);) {
-      if (line.empty()) continue;
-      if (options_.limit > 0 && count++ == options_.limit) break;
-      add_user_text(line);
-    }
-    return;
-  }
-  for (const PromptLine& line : parse_prompt_lines(text, path, options_.limit)) {
-    if (line.token_ids) {
+  for (const PromptLine& line : lines_of(path, options_.limit)) {
+    if (line.prompt && !line.token_ids && !line.messages) {
+      add_user_text(*line.prompt);
+    } else if (held_out_.found_in(text_of(line))) {
+      ++left_out_;
+    } else if (line.token_ids) {
       prompts_.push_back(*line.token_ids);
-    } else if (line.messages) {
+    } else {
       if (!template_) fail("{}: messages, but the model has no chat template", line.where);
       Json request;
       line.add_chat(request);
       add_chat(std::move(request));
-    } else {
-      add_user_text(*line.prompt);
     }
   }
 }
@@ -171,8 +205,13 @@ Shard Maker::make_shard(size_t first, size_t last) const {
 }
 
 void Maker::run() {
+  for (const std::string& path : options_.held_out) hold_out(path);
   for (const std::string& path : options_.prompts) add_file(path);
   add_self_prompts();
+  if (left_out_ > 0) {
+    spdlog::info("{} prompts left out: they share {} words in a row with held-out ones", left_out_,
+                 Overlap::kWords);
+  }
   if (prompts_.empty()) fail_usage("no prompts: --prompts or --self-prompts brings some");
   const auto size = static_cast<size_t>(options_.shard_documents);
   const size_t shards = (prompts_.size() + size - 1) / size;

@@ -18,7 +18,7 @@ bool usable_self_prompt(const std::string& text);
 struct SelfPromptRequest {
   std::string header;               ///< the chat template up to where a user's text begins
   std::vector<std::string> starts;  ///< beginnings the texts take in turn; none: all their own
-  std::string stop;             ///< what ends a user's turn in the template
+  std::string stop;                 ///< what ends a user's turn in the template
   int64_t count = 0;
   std::string scratch;
 };
