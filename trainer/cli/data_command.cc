@@ -1,5 +1,7 @@
+#include <map>
 #include <memory>
 
+#include "base/error.h"
 #include "engine/model_registry.h"
 #include "trainer/cli/commands.h"
 #include "trainer/data/make_data.h"
@@ -28,21 +30,36 @@ Runner add_data_command(CLI::App& program) {
   app->add_option("--shard-documents", o.shard_documents, "prompts of a shard")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("-n,--max-tokens", o.generate.max_tokens, "most tokens of an answer")
+  app->add_option("-n,--max-tokens", o.generate.batch.max_tokens, "most tokens of an answer")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--temp", o.generate.temperature, "0: greedy")
+  app->add_option("--temp", o.generate.batch.temperature, "0: greedy")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--seed", o.generate.seed, "of the noise")->capture_default_str();
-  app->add_option("--batch", o.generate.batch, "sequences that share passes")
+  app->add_option("--batch", o.generate.batch.rows, "sequences that share passes")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--weights", o.generate.weights, "runtime format of `orthrus`")
+  app->add_option("--backend", o.generate.backend,
+                  "engine: `orthrus generate` answers; torch: this program (default: engine, torch "
+                  "where the device is not the CPU)")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Backend>{
+          {"engine", Backend::kEngine}, {"torch", Backend::kTorch}}));
+  app->add_option("--device", o.generate.device, "of libtorch: cpu, cuda or cuda:N")
+      ->capture_default_str();
+  app->add_option("--weights", o.generate.weights,
+                  "runtime format of `orthrus`, or f32 or bf16 of libtorch")
       ->capture_default_str();
   app->add_option("--orthrus", o.generate.program, "the program orthrus")->capture_default_str();
-  return [options] {
-    options->generate.model = resolve_model(options->generate.model).path;
+  return [options, app] {
+    GenerateOptions& generate = options->generate;
+    if (generate.device != "cpu") {
+      if (app->count("--backend") > 0 && generate.backend == Backend::kEngine) {
+        fail_usage("--device {}: the engine runs on the CPU, use --backend torch", generate.device);
+      }
+      generate.backend = Backend::kTorch;
+    }
+    generate.model = resolve_model(generate.model).path;
     make_data(*options);
     return 0;
   };

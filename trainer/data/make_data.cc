@@ -38,7 +38,8 @@ class Maker {
       : options_(options),
         checkpoint_(open_checkpoint(options.generate.model)),
         tokenizer_(Tokenizer::load(options.generate.model)),
-        template_(ChatTemplate::load(options.generate.model)) {
+        template_(ChatTemplate::load(options.generate.model)),
+        answerer_(make_answerer(options.generate, options.out + "/part", options.shard_documents)) {
     std::error_code error;
     std::filesystem::create_directories(options.out, error);
     if (error) fail("{}: cannot be created: {}", options.out, error.message());
@@ -57,12 +58,15 @@ class Maker {
   Json chat(const std::string& text) const;
   std::map<std::string, std::string> provenance() const;
   std::string shard_path(size_t index) const;
-  Shard make_shard(size_t first, size_t last) const;
+  std::vector<size_t> missing_shards() const;
+  Shard make_shard(size_t index) const;
+  void make_shards();
 
   const MakeDataOptions& options_;
   Checkpoint checkpoint_;
   Tokenizer tokenizer_;
   std::unique_ptr<ChatTemplate> template_;
+  std::unique_ptr<Answerer> answerer_;
   std::vector<std::vector<int32_t>> prompts_;
   Overlap held_out_;
   int64_t left_out_ = 0;
@@ -155,10 +159,12 @@ void Maker::add_self_prompts() {
     if (at == std::string::npos) fail("self-prompts: the chat template hides the user's text");
     const std::string after = rendered.substr(at + mark.size());
     const size_t line = after.find('\n');
-    SelfPromptRequest request{rendered.substr(0, at), options_.self_prompt_starts,
-                              after.substr(0, line), options_.self_prompts, options_.out + "/self"};
+    const GenerateOptions& generate = options_.generate;
+    const SelfPromptRequest request{rendered.substr(0, at), options_.self_prompt_starts,
+                                    after.substr(0, line),  options_.self_prompts,
+                                    generate.batch.rows,    generate.seed};
     if (request.stop.empty()) fail("self-prompts: the chat template does not end a user's turn");
-    texts = self_prompts(request, tokenizer_, options_.generate);
+    texts = self_prompts(request, tokenizer_, *answerer_);
     write_file_atomically(path, nlohmann::json(texts).dump());
   }
   for (const std::string& text : texts) add_user_text(text);
@@ -170,38 +176,90 @@ std::map<std::string, std::string> Maker::provenance() const {
   for (const std::string& path : options_.prompts) {
     files += (files.empty() ? "" : ", ") + std::filesystem::path(path).filename().string();
   }
-  return {{"model", checkpoint_.config.name},
-          {"weights", g.weights},
-          {"prompt_files", files},
-          {"prompts", std::to_string(prompts_.size())},
-          {"self_prompts", std::to_string(options_.self_prompts)},
-          {"shard_documents", std::to_string(options_.shard_documents)},
-          {"max_tokens", std::to_string(g.max_tokens)},
-          {"temperature", fmt::format("{}", g.temperature)},
-          {"seed", std::to_string(g.seed)}};
+  std::map<std::string, std::string> words = {
+      {"model", checkpoint_.config.name},
+      {"weights", g.weights},
+      {"prompt_files", files},
+      {"prompts", std::to_string(prompts_.size())},
+      {"self_prompts", std::to_string(options_.self_prompts)},
+      {"shard_documents", std::to_string(options_.shard_documents)},
+      {"max_tokens", std::to_string(g.batch.max_tokens)},
+      {"temperature", fmt::format("{}", g.batch.temperature)},
+      {"seed", std::to_string(g.seed)}};
+  if (g.backend == Backend::kTorch) words["backend"] = "libtorch on " + g.device;
+  return words;
 }
 
 std::string Maker::shard_path(size_t index) const {
   return fmt::format("{}/{:05}.shard", options_.out, index);
 }
 
-Shard Maker::make_shard(size_t first, size_t last) const {
-  Shard shard{base_hash(*checkpoint_.tensors), checkpoint_.config.vocab_size, provenance(), {}};
-  const std::vector<std::vector<int32_t>> prompts(prompts_.begin() + static_cast<int64_t>(first),
-                                                  prompts_.begin() + static_cast<int64_t>(last));
-  GenerateOptions generate = options_.generate;
-  generate.seed += first;
-  const auto answers = generate_answers(prompts, generate, options_.out + "/part");
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    Document document{prompts[i], {}};
-    const auto begin = static_cast<int64_t>(prompts[i].size());
-    document.tokens.insert(document.tokens.end(), answers[i].begin(), answers[i].end());
-    if (!answers[i].empty()) {
-      document.answers = {{begin, static_cast<int64_t>(document.tokens.size())}};
+/// Checks those that are there.
+std::vector<size_t> Maker::missing_shards() const {
+  const auto size = static_cast<size_t>(options_.shard_documents);
+  std::vector<size_t> missing;
+  for (size_t i = 0; i * size < prompts_.size(); ++i) {
+    if (!file_exists(shard_path(i))) {
+      missing.push_back(i);
+    } else if (read_shard(shard_path(i)).provenance != provenance()) {
+      fail_usage("{}: made from other prompts or with other flags", shard_path(i));
     }
-    shard.documents.push_back(std::move(document));
+  }
+  return missing;
+}
+
+/// With the prompts, still without answers.
+Shard Maker::make_shard(size_t index) const {
+  Shard shard{base_hash(*checkpoint_.tensors), checkpoint_.config.vocab_size, provenance(), {}};
+  const auto size = static_cast<size_t>(options_.shard_documents);
+  for (size_t i = index * size; i < std::min((index + 1) * size, prompts_.size()); ++i) {
+    shard.documents.push_back({prompts_[i], {}});
   }
   return shard;
+}
+
+void Maker::make_shards() {
+  /// A shard whose answers are on their way.
+  struct Pending {
+    size_t index;
+    Shard shard;
+    size_t open;  // documents without an answer
+  };
+  std::vector<Pending> pending;
+  std::vector<AnswerRequest> requests;
+  std::vector<std::pair<size_t, size_t>> places;  // a request: which of pending, document
+  for (const size_t index : missing_shards()) {
+    pending.push_back({index, make_shard(index), 0});
+    for (const Document& document : pending.back().shard.documents) {
+      const size_t prompt =
+          index * static_cast<size_t>(options_.shard_documents) + pending.back().open;
+      places.emplace_back(pending.size() - 1, pending.back().open++);
+      requests.push_back({document.tokens, options_.generate.seed + prompt});
+    }
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  size_t made = 0;
+  int64_t tokens = 0;
+  answerer_->answer(requests, options_.generate.batch, [&](size_t i, std::vector<int32_t> answer) {
+    Pending& p = pending[places[i].first];
+    Document& document = p.shard.documents[places[i].second];
+    const auto prompt_end = static_cast<int64_t>(document.tokens.size());
+    document.tokens.insert(document.tokens.end(), answer.begin(), answer.end());
+    if (!answer.empty()) {
+      document.answers = {{prompt_end, static_cast<int64_t>(document.tokens.size())}};
+    }
+    tokens += static_cast<int64_t>(answer.size());
+    if (--p.open > 0) return;
+    write_shard(shard_path(p.index), p.shard);
+    p.shard = {};
+    ++made;
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double left =
+        seconds / static_cast<double>(made) * static_cast<double>(pending.size() - made);
+    fmt::print(stderr, "shard {} of {}  {:.0f} tokens/s  {:.1f} min left\n", made, pending.size(),
+               static_cast<double>(tokens) / seconds, left / 60);
+  });
 }
 
 void Maker::run() {
@@ -213,26 +271,7 @@ void Maker::run() {
                  Overlap::kWords);
   }
   if (prompts_.empty()) fail_usage("no prompts: --prompts or --self-prompts brings some");
-  const auto size = static_cast<size_t>(options_.shard_documents);
-  const size_t shards = (prompts_.size() + size - 1) / size;
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  int64_t made = 0, tokens = 0;
-  for (size_t i = 0; i < shards; ++i) {
-    if (file_exists(shard_path(i))) {
-      if (read_shard(shard_path(i)).provenance != provenance()) {
-        fail_usage("{}: made from other prompts or with other flags", shard_path(i));
-      }
-      continue;
-    }
-    const Shard shard = make_shard(i * size, std::min((i + 1) * size, prompts_.size()));
-    write_shard(shard_path(i), shard);
-    tokens += answer_tokens(shard);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    const double left = seconds / static_cast<double>(++made) * static_cast<double>(shards - i - 1);
-    fmt::print(stderr, "shard {} of {}  {:.0f} tokens/s  {:.1f} min left\n", i + 1, shards,
-               static_cast<double>(tokens) / seconds, left / 60);
-  }
+  make_shards();
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/data/generate_child.h"
+#include "trainer/data/answers.h"
 
 namespace orthrus::train {
 

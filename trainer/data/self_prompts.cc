@@ -11,7 +11,13 @@ namespace orthrus::train {
 namespace {
 
 constexpr int64_t kMostTokens = 96;
-constexpr size_t kRound = 128;  // prompts asked for at a time
+constexpr int64_t kLeastRound = 128, kMostRound = 8192;  // prompts asked for at a time
+
+/// Enough for those that are missing, if most are usable; in full batches.
+size_t round_size(int64_t missing) {
+  const int64_t wanted = (missing + kLeastRound - 1) / kLeastRound * kLeastRound;
+  return static_cast<size_t>(std::min(wanted, kMostRound));
+}
 
 }  // namespace
 
@@ -30,28 +36,33 @@ bool usable_self_prompt(const std::string& text) {
 }
 
 std::vector<std::string> self_prompts(const SelfPromptRequest& request, const Tokenizer& tokenizer,
-                                      GenerateOptions generate) {
-  generate.temperature = 1;
-  generate.max_tokens = kMostTokens;
-  std::vector<std::string> found;
-  std::set<std::string> seen;
+                                      Answerer& answerer) {
   const std::vector<std::string> starts =
       request.starts.empty() ? std::vector<std::string>{""} : request.starts;
   std::vector<std::vector<int32_t>> headers;
-  for (size_t i = 0; i < kRound; ++i) {
-    headers.push_back(tokenizer.encode(request.header + starts[i % starts.size()], true));
+  for (const std::string& start : starts) {
+    headers.push_back(tokenizer.encode(request.header + start, true));
   }
+  std::vector<std::string> found;
+  std::set<std::string> seen;
   size_t asked = 0;
   while (static_cast<int64_t>(found.size()) < request.count) {
     if (asked >= 512 && found.size() * 20 < asked) {
       fail("self-prompts: only {} of {} texts that the model wrote are usable", found.size(),
            asked);
     }
-    const auto answers = generate_answers(headers, generate, request.scratch);
-    generate.seed += kRound;
-    asked += kRound;
-    for (size_t i = 0; i < answers.size(); ++i) {
-      std::string text = starts[i % starts.size()] + tokenizer.decode(answers[i]);
+    const size_t round = round_size(request.count - static_cast<int64_t>(found.size()));
+    std::vector<AnswerRequest> requests;
+    for (size_t i = asked; i < asked + round; ++i) {
+      requests.push_back({headers[i % starts.size()], request.seed + i});
+    }
+    std::vector<std::string> texts(round);
+    answerer.answer(requests, {request.batch, kMostTokens, /*temperature=*/1, /*stride=*/0},
+                    [&](size_t i, const std::vector<int32_t>& tokens) {
+                      texts[i] = starts[(asked + i) % starts.size()] + tokenizer.decode(tokens);
+                    });
+    asked += round;
+    for (std::string& text : texts) {
       const size_t end = text.find(request.stop);
       if (end == std::string::npos) continue;  // cut by the limit
       text.resize(end);

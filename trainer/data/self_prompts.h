@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "text/tokenizer.h"
-#include "trainer/data/generate_child.h"
+#include "trainer/data/answers.h"
 
 namespace orthrus::train {
 
@@ -20,12 +20,13 @@ struct SelfPromptRequest {
   std::vector<std::string> starts;  ///< beginnings the texts take in turn; none: all their own
   std::string stop;                 ///< what ends a user's turn in the template
   int64_t count = 0;
-  std::string scratch;
+  int64_t batch = 16;  ///< sequences that share passes
+  uint64_t seed = 0;
 };
 
 /// User turns written by the model itself after the header and a start, sampled at temperature 1,
 /// filtered, without repeats. Error(kInput) where the model hardly ever writes a usable one.
 std::vector<std::string> self_prompts(const SelfPromptRequest& request, const Tokenizer& tokenizer,
-                                      GenerateOptions generate);
+                                      Answerer& answerer);
 
 }  // namespace orthrus::train
