@@ -41,8 +41,8 @@ std::string adapter_of(std::string_view name) {
     std::error_code error;
     fs::path adapter = folder / name;
     // A link that leads nowhere counts too: opening it says what is wrong.
-    if (fs::exists(fs::symlink_status(adapter / "adapter.safetensors", error))) {
-      return adapter.string();
+    for (const char* file : {"adapter.safetensors", "adapter.safetensors.index.json"}) {
+      if (fs::exists(fs::symlink_status(adapter / file, error))) return adapter.string();
     }
   }
   return {};

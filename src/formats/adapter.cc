@@ -7,19 +7,24 @@
 #include <filesystem>
 #include <set>
 
+#include "base/atomic_file.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "formats/file_exists.h"
 #include "formats/hf_config.h"
+#include "formats/json.h"
 #include "formats/printable.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
+#include "formats/tensor_layout.h"
 #include "formats/tensor_names.h"
 
 namespace orthrus {
 namespace {
 
 constexpr const char* kMethod = "orthrus";
+constexpr const char* kFileName = "adapter.safetensors";
+constexpr const char* kIndexName = "adapter.safetensors.index.json";
 
 /// Removes `key` from `metadata` and returns its value, empty where absent.
 std::string take(std::map<std::string, std::string>& metadata, const char* key) {
@@ -130,9 +135,25 @@ class AdapterWriter {
   }
 
   void write(const std::string& path, const std::map<std::string, std::string>& metadata) {
-    SafetensorsWriter writer(path, entries_, metadata);
-    for (const Step& step : steps_) run(step, writer);
-    writer.commit();
+    write_part({0, entries_.size()}, path, metadata);
+  }
+
+  void write_parts(const std::string& directory, uint64_t part_bytes,
+                   const std::map<std::string, std::string>& metadata) {
+    const std::vector<Part> parts = split(part_bytes, metadata);
+    nlohmann::json map = nlohmann::json::object();
+    uint64_t total = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string name =
+          fmt::format("adapter-{:05}-of-{:05}.safetensors", i + 1, parts.size());
+      write_part(parts[i], directory + "/" + name, metadata);
+      for (size_t e = parts[i].first; e < parts[i].last; ++e) {
+        map[entries_[e].name] = name;
+        total += bytes_of(entries_[e]);
+      }
+    }
+    const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
+    write_file_atomically(directory + "/" + kIndexName, index.dump(2) + "\n");
   }
 
  private:
@@ -141,6 +162,44 @@ class AdapterWriter {
     const TensorInfo* tensor;
     Form form;
   };
+
+  /// Entries [first, last) of one file.
+  struct Part {
+    size_t first, last;
+  };
+
+  static uint64_t bytes_of(const SafetensorsEntry& entry) {
+    const auto bytes = tensor_bytes(entry.type, entry.shape);
+    ORTHRUS_CHECK(bytes.has_value());
+    return *bytes;
+  }
+
+  /// Counts the header too: a tensor's entry takes its name and less than 128 bytes.
+  std::vector<Part> split(uint64_t part_bytes,
+                          const std::map<std::string, std::string>& metadata) const {
+    const uint64_t fixed = 256 + nlohmann::json(metadata).dump().size();
+    std::vector<Part> parts;
+    uint64_t size = 0;
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      const uint64_t bytes = bytes_of(entries_[i]) + entries_[i].name.size() + 128;
+      if (parts.empty() || size + bytes > part_bytes) {
+        parts.push_back({i, i});
+        size = fixed;
+      }
+      parts.back().last = i + 1;
+      size += bytes;
+    }
+    return parts;
+  }
+
+  void write_part(Part part, const std::string& path,
+                  const std::map<std::string, std::string>& metadata) {
+    const auto at = [](size_t i) { return static_cast<std::ptrdiff_t>(i); };
+    SafetensorsWriter writer(
+        path, {entries_.begin() + at(part.first), entries_.begin() + at(part.last)}, metadata);
+    for (size_t i = part.first; i < part.last; ++i) run(steps_[i], writer);
+    writer.commit();
+  }
 
   void plan(const TensorInfo& tensor) {
     const bool matrix = tensor.shape.size() == 2;
@@ -204,17 +263,35 @@ class AdapterWriter {
   std::vector<Step> steps_;
 };
 
+std::map<std::string, std::string> metadata_of(const Adapter& adapter) {
+  ORTHRUS_CHECK(adapter.tensors != nullptr);
+  std::map<std::string, std::string> metadata = adapter.metadata;
+  metadata["block_size"] = std::to_string(adapter.block_size);
+  metadata["method"] = adapter.method;
+  if (adapter.mask_token_id >= 0) {
+    metadata["mask_token_id"] = std::to_string(adapter.mask_token_id);
+  }
+  if (!adapter.base_hash.empty()) metadata["base_hash"] = adapter.base_hash;
+  return metadata;
+}
+
 }  // namespace
+
+std::string adapter_in(const std::string& directory) {
+  for (const char* name : {kIndexName, kFileName}) {
+    std::string path = directory + "/" + name;
+    if (file_exists(path)) return path;
+  }
+  return {};
+}
 
 Adapter open_adapter(const std::string& path, const ModelConfig& base) {
   std::error_code ignored;
   Adapter adapter;
   adapter.path = path;
   if (std::filesystem::is_directory(path, ignored)) {
-    adapter.path = path + "/adapter.safetensors";
-    if (!file_exists(adapter.path)) {
-      fail("{}: a directory without adapter.safetensors", path);
-    }
+    adapter.path = adapter_in(path);
+    if (adapter.path.empty()) fail("{}: a directory without {}", path, kFileName);
   }
   auto tensors = std::make_unique<SafetensorsSource>(adapter.path);
   adapter.metadata = tensors->metadata();
@@ -230,15 +307,15 @@ Adapter open_adapter(const std::string& path, const ModelConfig& base) {
 }
 
 void write_adapter(const Adapter& adapter, AdapterType type, const std::string& path) {
-  ORTHRUS_CHECK(adapter.tensors != nullptr);
-  std::map<std::string, std::string> metadata = adapter.metadata;
-  metadata["block_size"] = std::to_string(adapter.block_size);
-  metadata["method"] = adapter.method;
-  if (adapter.mask_token_id >= 0) {
-    metadata["mask_token_id"] = std::to_string(adapter.mask_token_id);
-  }
-  if (!adapter.base_hash.empty()) metadata["base_hash"] = adapter.base_hash;
-  AdapterWriter(adapter, type).write(path, metadata);
+  AdapterWriter(adapter, type).write(path, metadata_of(adapter));
+}
+
+void write_adapter_parts(const Adapter& adapter, AdapterType type, const std::string& directory,
+                         uint64_t part_bytes) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) fail("{}: cannot be created: {}", directory, error.message());
+  AdapterWriter(adapter, type).write_parts(directory, part_bytes, metadata_of(adapter));
 }
 
 }  // namespace orthrus

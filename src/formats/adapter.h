@@ -26,14 +26,24 @@ struct Adapter {
   std::map<std::string, std::string> metadata;  ///< everything else, e.g. training facts
 };
 
-/// Opens a safetensors file or a directory that holds adapter.safetensors. Checks names, shapes and
-/// completeness against `base`: the first wrong or missing tensor is named.
+/// Opens a safetensors file, an index of several, or a directory that holds
+/// adapter.safetensors.index.json or adapter.safetensors. Checks names, shapes and completeness
+/// against `base`: the first wrong or missing tensor is named.
 Adapter open_adapter(const std::string& path, const ModelConfig& base);
+
+/// The index or the file that open_adapter would take in that directory; empty where there is none.
+std::string adapter_in(const std::string& directory);
 
 enum class AdapterType { kBf16, kInt8 };
 
 /// Writes `adapter` as one safetensors file, atomically (a temporary file, then rename). int8: per
 /// row scale = max|w| / 127, round to nearest even; norms and the mask embedding stay as they are.
 void write_adapter(const Adapter& adapter, AdapterType type, const std::string& path);
+
+/// The same in parts of at most part_bytes bytes (more where a single tensor has more), in a
+/// directory that is made where it is missing: adapter-00001-of-00002.safetensors and so on, and
+/// adapter.safetensors.index.json, written last.
+void write_adapter_parts(const Adapter& adapter, AdapterType type, const std::string& directory,
+                         uint64_t part_bytes);
 
 }  // namespace orthrus

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "formats/adapter.h"
 #include "formats/file_exists.h"
 #include "formats/gguf.h"
 #include "formats/gguf_magic.h"
@@ -45,7 +46,7 @@ class ConfigText {
 Checkpoint open_directory(const std::string& path) {
   const ConfigText config(path + "/config.json");
   if (config.text().empty()) {
-    if (file_exists(path + "/adapter.safetensors")) {
+    if (!adapter_in(path).empty()) {
       fail("{}: holds an adapter, not a model: give the base model, and this as the adapter", path);
     }
     fail("{}: a directory without config.json, expected a Hugging Face model", path);

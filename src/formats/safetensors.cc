@@ -21,6 +21,7 @@ using nlohmann::json;
 constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
 constexpr size_t kMaxIndexBytes = size_t{16} << 20;
 constexpr size_t kMaxDimensions = 8;
+constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
 
 std::optional<TensorType> readable_type(std::string_view name) {
   if (name == "F32") return TensorType::kF32;
@@ -147,7 +148,9 @@ class HeaderReader {
 SafetensorsSource::SafetensorsSource(const std::string& path) : path_(path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) {
+  if (path.ends_with(kIndexSuffix)) {
+    read_index(path);
+  } else if (!fs::is_directory(path, ignored)) {
     read_file(path);
   } else if (file_exists(path + "/model.safetensors.index.json")) {
     read_index(path + "/model.safetensors.index.json");
@@ -177,7 +180,8 @@ void SafetensorsSource::read_index(const std::string& index_path) {
     }
     files.insert(file.get<std::string>());
   }
-  for (const std::string& file : files) read_file(path_ + "/" + file);
+  const std::filesystem::path folder = std::filesystem::path(index_path).parent_path();
+  for (const std::string& file : files) read_file((folder / file).string());
   for (const auto& [name, file] : map->items()) {
     if (!find(name) && !unreadable_.contains(name)) {
       fail("{}: tensor {} is not in {}, where the index says it is", index_path, printable(name),

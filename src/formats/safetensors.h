@@ -12,11 +12,12 @@
 
 namespace orthrus {
 
-/// One safetensors file or several behind a model.safetensors.index.json. Header length, offsets,
-/// overlaps and shapes are checked against the file before anything is used.
+/// One safetensors file or several behind an index (model.safetensors.index.json). Header length,
+/// offsets, overlaps and shapes are checked against the file before anything is used.
 class SafetensorsSource : public TensorSource {
  public:
-  /// path: a .safetensors file, or a directory with model.safetensors or its index.
+  /// path: a .safetensors file, an index (*.safetensors.index.json), or a directory with
+  /// model.safetensors or its index.
   explicit SafetensorsSource(const std::string& path);
   /// One file that lies in memory, which must outlive this; `name` is for messages.
   SafetensorsSource(std::span<const std::byte> bytes, const std::string& name);

@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <set>
 #include <string>
 
@@ -115,6 +117,39 @@ TEST(Adapter, Int8IsWithinHalfAStepAndNormsStay) {
       EXPECT_EQ(reached, 127.0f);
     }
   }
+}
+
+TEST(Adapter, PartsAreTheWholeAgain) {
+  TempDir dir;
+  const std::string path = dir.path() + "/a.safetensors", parts = dir.path() + "/parts";
+  write_tiny_adapter(path, {{"block_size", "8"}, {"mask_token_id", "1024"}, {"note", "x"}});
+  const Adapter original = open_adapter(path, tiny());
+  write_adapter(original, AdapterType::kInt8, dir.path() + "/whole");
+  const Adapter whole = open_adapter(dir.path() + "/whole", tiny());
+  write_adapter_parts(original, AdapterType::kInt8, parts, 150'000);
+  EXPECT_EQ(adapter_in(parts), parts + "/adapter.safetensors.index.json");
+  size_t files = 0;
+  uint64_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(parts)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    ++files;
+    bytes += entry.file_size();
+    EXPECT_LE(entry.file_size(), 150'000u);
+  }
+  EXPECT_GE(files, bytes / 150'000 + 1);
+  EXPECT_LE(files, bytes / 75'000 + 1);
+  for (const std::string& given : {parts, parts + "/adapter.safetensors.index.json"}) {
+    const Adapter read = open_adapter(given, tiny());
+    EXPECT_EQ(read.metadata, whole.metadata);
+    ASSERT_EQ(read.tensors->tensors().size(), whole.tensors->tensors().size());
+    for (const TensorInfo& tensor : whole.tensors->tensors()) {
+      EXPECT_TRUE(std::ranges::equal(read.tensors->find(tensor.name)->data, tensor.data));
+    }
+  }
+  ASSERT_LT(files, 10u);
+  std::filesystem::remove(parts + "/adapter-00002-of-0000" + std::to_string(files) +
+                          ".safetensors");
+  EXPECT_INPUT_ERROR(open_adapter(parts, tiny()), "adapter-00002");
 }
 
 TEST(Adapter, FormsConvertBothWays) {
