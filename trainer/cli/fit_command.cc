@@ -1,3 +1,4 @@
+#include <map>
 #include <memory>
 
 #include "engine/model_registry.h"
@@ -17,6 +18,10 @@ void add_model_flags(CLI::App& app, FitOptions& o) {
   app.add_option("--held-out", o.held_out, "shards to evaluate on");
   app.add_option("-o,--out", o.out, "folder of checkpoints and the log")->required();
   app.add_flag("--resume", o.resume, "go on from the newest checkpoint there");
+  app.add_option("--device", o.device, "auto, cpu or cuda")->capture_default_str();
+  app.add_option("--peer-minutes", o.peer_minutes, "how long a process waits for another one")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--block", o.student.block_size, "rows of a block, the anchor included")
       ->check(CLI::Range(2, 1024))
       ->capture_default_str();
@@ -52,7 +57,7 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
   app.add_option("--row-blocks", o.plan.row_blocks, "blocks of a row, at most")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--step-rows", o.step_rows, "rows of a step")
+  app.add_option("--step-rows", o.step_rows, "rows of a step, of all processes together")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--lr", o.learning_rate, "highest learning rate; falls to a tenth in a cosine")
@@ -61,6 +66,10 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
   app.add_option("--warmup", o.warmup_steps, "steps until it is reached")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--optimizer", o.student.optimizer,
+                 "adamw, or muon for the projections (adamw for the rest)")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Optimizer>{
+          {"adamw", Optimizer::kAdamW}, {"muon", Optimizer::kMuon}}));
   app.add_option("--weight-decay", o.student.adamw.weight_decay)->capture_default_str();
   app.add_option("--clip", o.student.clip, "largest norm of the gradient; 0: no limit")
       ->check(CLI::NonNegativeNumber)
@@ -83,6 +92,7 @@ Runner add_fit_command(CLI::App& program) {
   add_loss_flags(*app, *options);
   add_schedule_flags(*app, *options);
   return [options] {
+    options->student.muon.weight_decay = options->student.adamw.weight_decay;
     options->plan.block_size = options->student.block_size;
     options->plan.train_last = options->student.train_last;
     options->model = resolve_model(options->model).path;

@@ -1,5 +1,7 @@
 #include "trainer/fit/fit.h"
 
+#include <c10/core/DeviceGuard.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -10,8 +12,13 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "formats/json.h"
+#include "cli/available_memory.h"
+#include "trainer/fit/data_parallel.h"
+#include "trainer/fit/flops.h"
+#include "trainer/fit/matmul_rate.h"
+#include "trainer/fit/memory_prediction.h"
 #include "trainer/fit/run_log.h"
+#include "trainer/fit/settings.h"
 #include "trainer/fit/simulate.h"
 #include "trainer/fit/stop_signals.h"
 #include "trainer/fit/training_state.h"
@@ -26,44 +33,15 @@ double now() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
-/// All that the curve depends on.
-Json settings_json(const FitOptions& o, const ModelConfig& config, const std::string& base_hash,
-                   const Shard& data) {
-  return {{"base_hash", base_hash},
-          {"documents", data.documents.size()},
-          {"answer_tokens", answer_tokens(data)},
-          {"adapter", o.adapter},
-          {"mask_token_id", config.mask_token_id},
-          {"block_size", o.student.block_size},
-          {"train_last", o.student.train_last},
-          {"position_decay", o.student.position_decay},
-          {"temperature", o.student.loss.temperature},
-          {"cross_entropy", o.student.loss.cross_entropy},
-          {"row_tokens", o.plan.row_tokens},
-          {"row_blocks", o.plan.row_blocks},
-          {"step_rows", o.step_rows},
-          {"seed", o.plan.seed},
-          {"learning_rate", o.learning_rate},
-          {"warmup_steps", o.warmup_steps},
-          {"beta1", o.student.adamw.beta1},
-          {"beta2", o.student.adamw.beta2},
-          {"weight_decay", o.student.adamw.weight_decay},
-          {"clip", o.student.clip},
-          {"steps", o.steps},
-          {"minutes", o.steps > 0 ? 0.0 : o.minutes}};
+at::Device choose_device(const std::string& name, int local_rank) {
+  if (name == "cpu" || (name == "auto" && !at::hasCUDA())) return at::kCPU;
+  if (name != "auto" && name != "cuda") fail_usage("device {}: expected auto, cpu or cuda", name);
+  if (!at::hasCUDA())
+    fail_usage("device cuda: there is none, or this build's libtorch has no CUDA");
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
 }
 
-void require_same(const Json& ours, const std::string& text, const std::string& path) {
-  const nlohmann::json theirs = parse_json(text, path);
-  for (const auto& [key, value] : ours.items()) {
-    if (!theirs.contains(key) || theirs[key] != nlohmann::json(value)) {
-      fail_usage("{}: the run was begun with {} = {}, now it is {}", path, key,
-                 theirs.contains(key) ? theirs[key].dump() : "nothing", value.dump());
-    }
-  }
-}
-
-ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint) {
+ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint, at::Device device) {
   ModelTensors tensors;
   if (o.adapter == "copy") {
     tensors = load_tensors(checkpoint, DiffusionSource::kCopy);
@@ -82,43 +60,52 @@ ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint) {
     tensors.config.mask_token_id = o.mask_token;
     tensors.mask = tensors.embedding[o.mask_token].clone();
   }
+  tensors.to(device);
   return tensors;
 }
 
 class Run {
  public:
-  explicit Run(const FitOptions& options)
+  Run(const FitOptions& options, const ProcessGroup& group, at::Device device)
       : options_(options),
+        group_(group),
         checkpoint_(open_checkpoint(options.model)),
         data_(read_for(options.data)),
-        model_(start_tensors(options, checkpoint_)),
+        memory_(prediction(device)),
+        model_(start_tensors(options, checkpoint_, device)),
         student_(model_, options.student),
         plan_(data_, options.plan),
         settings_(settings_json(options, model_.config(), base_hash(*checkpoint_.tensors), data_)) {
     if (!options.held_out.empty()) held_out_ = read_for(options.held_out).documents;
     const auto most = static_cast<size_t>(options.evaluation_documents);
     if (held_out_.size() > most) held_out_.resize(most);
-    open_folder();
+    start();
   }
 
   bool train();
 
  private:
   Shard read_for(const std::vector<std::string>& paths) const;
+  MemoryPrediction prediction(at::Device device) const;
+  Json measure_machine();
+  void start();
   void open_folder();
+  bool goes_on(const StopSignals& stop);
   double share_done() const;
   double learning_rate() const;
   StepStats step();
   void report(const StepStats& stats, double norm, double seconds);
-  void show(const StepStats& stats, double rate) const;
+  void show(const StepStats& stats, double rate, double flops) const;
   void evaluate();
   void save();
   [[noreturn]] void stop_at_bad_row(const PlannedRow& row, const std::string& what);
 
   FitOptions options_;
+  const ProcessGroup& group_;
   Checkpoint checkpoint_;
   Shard data_;
   std::vector<Document> held_out_;
+  MemoryPrediction memory_;
   DualModel model_;
   Student student_;
   RowPlan plan_;
@@ -126,7 +113,10 @@ class Run {
   TrainingState state_;
   std::optional<RunLog> log_;
   double gradient_norm_ = 0;
+  double step_flops_ = 0;
+  double peak_flops_ = 0;  // of this process, a second; 0: not known
   double shown_ = 0;
+  bool stopped_ = false;
 };
 
 Shard Run::read_for(const std::vector<std::string>& paths) const {
@@ -142,6 +132,55 @@ Shard Run::read_for(const std::vector<std::string>& paths) const {
   return shard;
 }
 
+/// Says what the run will take. Error(kInput) where this machine clearly has less: before anything
+/// large is allocated.
+MemoryPrediction Run::prediction(at::Device device) const {
+  const MemoryQuestion question{resident_memory(), mapped_memory(*checkpoint_.tensors),
+                                options_.plan, options_.student};
+  const MemoryPrediction result = predict_memory(checkpoint_.config, question);
+  if (!device.is_cpu()) return result;
+  if (group_.first()) spdlog::info("{}", result.text());
+  constexpr double kClearly = 0.9;
+  const int64_t available = available_memory();
+  const int64_t wanted = result.total() - question.resident;
+  if (available > 0 && static_cast<double>(available) < kClearly * static_cast<double>(wanted)) {
+    fail("{}: {} MiB are free, the run takes {} more", options_.model, available >> 20,
+         wanted >> 20);
+  }
+  return result;
+}
+
+/// What the log says of the machine.
+Json Run::measure_machine() {
+  Json facts{{"memory_bytes", memory_.total()}, {"processes", group_.size()}};
+  if (!model_.tensors().embedding.is_cpu()) return facts;
+  const MatmulRate rate = measure_matmul_rate();
+  peak_flops_ = 1e9 * rate.peak_gflops;
+  facts["matmul_gflops"] = rate.gflops;
+  facts["fma_gflops"] = rate.peak_gflops;
+  if (rate.slow()) {
+    spdlog::warn(
+        "libtorch multiplies at {:.0f} GFLOP/s, this CPU can {:.0f}: another program is busy, or "
+        "the BLAS does not know the CPU (OpenBLAS: set OPENBLAS_CORETYPE, SkylakeX with AVX-512)",
+        rate.gflops, rate.peak_gflops);
+  }
+  return facts;
+}
+
+/// The first process opens the folder; the others take from it where the run stands.
+void Run::start() {
+  if (group_.first()) open_folder();
+  std::string settings = settings_.dump();
+  group_.broadcast(settings);
+  if (!group_.first()) require_same_settings(settings_, settings, "the first process");
+  share_state(group_, state_, student_.parameters());
+  plan_.restore(state_.plan);
+  if (group_.size() > options_.step_rows && group_.first()) {
+    spdlog::warn("{} rows a step for {} processes: some have nothing to do", options_.step_rows,
+                 group_.size());
+  }
+}
+
 void Run::open_folder() {
   std::error_code error;
   std::filesystem::create_directories(options_.out, error);
@@ -152,14 +191,13 @@ void Run::open_folder() {
   }
   if (!latest) {
     log_.emplace(options_.out, -1);
-    log_->write({{"event", "start"}, {"settings", settings_}});
+    log_->write({{"event", "start"}, {"settings", settings_}, {"machine", measure_machine()}});
     return;
   }
-  const LoadedState loaded = load_state(*latest, student_.parameters());
-  require_same(settings_, loaded.settings, *latest);
-  state_ = loaded.state;
-  plan_.restore(state_.plan);
+  require_same_settings(settings_, inspect_state(*latest).settings, *latest);
+  state_ = load_state(*latest, student_.parameters()).state;
   log_.emplace(options_.out, state_.step);
+  log_->write({{"event", "resume"}, {"step", state_.step}, {"machine", measure_machine()}});
   spdlog::info("goes on from {}", *latest);
 }
 
@@ -185,6 +223,7 @@ void Run::stop_at_bad_row(const PlannedRow& row, const std::string& what) {
     blocks.push_back({b.block.anchor, b.block.document, b.targets});
   }
   const std::string path = options_.out + "/bad-step.json";
+  if (!group_.first()) fail("step {}: {} is not finite", state_.step + 1, what);
   write_file_atomically(
       path,
       Json{
@@ -194,34 +233,50 @@ void Run::stop_at_bad_row(const PlannedRow& row, const std::string& what) {
        state_.step + 1, what, path);
 }
 
+/// Plans the rows of the whole group, each process works on its part of them.
 StepStats Run::step() {
   std::vector<PlannedRow> rows;
   int64_t blocks = 0;
+  step_flops_ = 0;
   for (int64_t i = 0; i < options_.step_rows; ++i) {
     rows.push_back(plan_.next());
+    step_flops_ += training_flops(model_.config(), rows.back(), options_.student.block_size);
     blocks += static_cast<int64_t>(rows.back().blocks.size());
   }
   StepStats stats;
-  for (const PlannedRow& row : rows) {
-    const StepStats part = student_.accumulate(row, 1.0 / static_cast<double>(blocks));
-    if (!std::isfinite(part.loss)) stop_at_bad_row(row, "the loss");
+  stats.agreed.resize(static_cast<size_t>(options_.student.block_size));
+  stats.rows.resize(stats.agreed.size());
+  std::vector<double> losses(rows.size());
+  for (auto i = static_cast<size_t>(group_.rank()); i < rows.size();
+       i += static_cast<size_t>(group_.size())) {
+    const StepStats part = student_.accumulate(rows[i], 1.0 / static_cast<double>(blocks));
+    losses[i] = part.loss;
     stats.add(part);
+    if (!std::isfinite(part.loss)) break;
   }
+  sum_stats(group_, stats, losses);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!std::isfinite(losses[i])) stop_at_bad_row(rows[i], "the loss");
+  }
+  sum_gradients(group_, student_.parameters());
   gradient_norm_ = student_.update(learning_rate(), state_.step + 1);
   if (!std::isfinite(gradient_norm_)) stop_at_bad_row(rows.back(), "the gradient");
   return stats;
 }
 
-void Run::show(const StepStats& stats, double rate) const {
+void Run::show(const StepStats& stats, double rate, double flops) const {
   const double done = share_done();
   const double left = done > 0 ? std::max(0.0, state_.seconds * (1 - done) / done) : 0;
-  fmt::print(
-      stderr,
-      "step {}  loss {:.4f}  tokens/cycle {:.2f}  {:.0f} tokens/s  {:.0f} %  {:.0f} min left\n",
-      state_.step, stats.loss, stats.tokens_per_cycle(), rate, 100 * done, left / 60);
+  std::string speed = fmt::format("{:.0f} tokens/s  {:.1f} GFLOP/s", rate, flops * 1e-9);
+  if (peak_flops_ > 0) {
+    speed += fmt::format(" ({:.0f} % of the peak)", 100 * flops / (peak_flops_ * group_.size()));
+  }
+  fmt::print(stderr, "step {}  loss {:.4f}  tokens/cycle {:.2f}  {}  {:.0f} %  {:.0f} min left\n",
+             state_.step, stats.loss, stats.tokens_per_cycle(), speed, 100 * done, left / 60);
 }
 
 void Run::report(const StepStats& stats, double rate_used, double seconds) {
+  if (!group_.first()) return;
   const double rate = static_cast<double>(stats.tokens) / seconds;
   log_->write({{"event", "step"},
                {"step", state_.step},
@@ -231,15 +286,16 @@ void Run::report(const StepStats& stats, double rate_used, double seconds) {
                {"tokens_per_cycle", stats.tokens_per_cycle()},
                {"tokens", state_.tokens},
                {"tokens_per_second", rate},
+               {"flops_per_second", step_flops_ / seconds},
                {"seconds", state_.seconds}});
   constexpr double kShowSeconds = 10;
   if (now() - shown_ < kShowSeconds) return;
   shown_ = now();
-  show(stats, rate);
+  show(stats, rate, step_flops_ / seconds);
 }
 
 void Run::evaluate() {
-  if (held_out_.empty()) return;
+  if (held_out_.empty() || !group_.first()) return;
   const Simulation s =
       simulate_cycles(model_, held_out_, options_.student.block_size, options_.plan.row_tokens);
   std::vector<double> accuracy;
@@ -261,8 +317,18 @@ void Run::evaluate() {
 }
 
 void Run::save() {
+  if (!group_.first()) return;
   state_.plan = plan_.state();
   save_state(options_.out, state_, student_.parameters(), settings_.dump());
+}
+
+/// The clock is the first process's; a request to stop may come to any.
+bool Run::goes_on(const StopSignals& stop) {
+  std::vector<double> shared{stop.requested() ? 1.0 : 0.0, group_.first() ? state_.seconds : 0.0};
+  group_.sum(shared);
+  stopped_ = shared[0] > 0;
+  state_.seconds = shared[1];
+  return !stopped_ && share_done() < 1;
 }
 
 bool Run::train() {
@@ -270,7 +336,7 @@ bool Run::train() {
   if (state_.step == 0) evaluate();
   double saved = now(), evaluated = now();
   shown_ = now();
-  while (share_done() < 1 && !stop.requested()) {
+  while (goes_on(stop)) {
     const double begin = now();
     const double rate = learning_rate();
     const StepStats stats = step();
@@ -293,8 +359,10 @@ bool Run::train() {
     }
   }
   save();
-  if (stop.requested()) {
-    spdlog::info("stopped after step {}, saved: --resume goes on with it", state_.step);
+  if (stopped_) {
+    if (group_.first()) {
+      spdlog::info("stopped after step {}, saved: --resume goes on with it", state_.step);
+    }
     return false;
   }
   evaluate();
@@ -304,8 +372,12 @@ bool Run::train() {
 }  // namespace
 
 bool fit(const FitOptions& options) {
-  Run run(options);
-  return run.train();
+  const WorldPlace place = world_from_environment();
+  const at::Device device = choose_device(options.device, place.local_rank);
+  const c10::OptionalDeviceGuard guard(device);
+  const ProcessGroup group(place, device,
+                           std::chrono::milliseconds(std::llround(options.peer_minutes * 60'000)));
+  return Run(options, group, device).train();
 }
 
 }  // namespace orthrus::train

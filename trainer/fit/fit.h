@@ -20,8 +20,11 @@ struct FitOptions {
 
   RowPlanOptions plan;  ///< block_size and train_last as in `student`
   StudentOptions student;
+  std::string device = "auto";  ///< cpu, cuda, or auto: a GPU where there is one
+  /// How long a process waits for another one, which may be evaluating.
+  double peer_minutes = 30;
   int64_t mask_token = -1;  ///< a vocabulary row as the mask instead of a trained embedding
-  int64_t step_rows = 2;    ///< rows of a step; their gradients are added up
+  int64_t step_rows = 2;    ///< rows of a step of all processes; their gradients are added up
   double learning_rate = 1e-3;
   int64_t warmup_steps = 10;
   int64_t steps = 0;    ///< length of the run; 0: by minutes
@@ -32,7 +35,9 @@ struct FitOptions {
 };
 
 /// Trains until the end of the schedule or until SIGINT or SIGTERM, saves, and returns whether the
-/// schedule has ended. Progress goes to stderr, figures to out/log.jsonl.
+/// schedule has ended. Progress goes to stderr, figures to out/log.jsonl. Where the environment
+/// names a group of processes (world_from_environment), each takes its part of the rows of every
+/// step; the first one alone writes and evaluates, and all stop together.
 /// Error(kUsage) where `out` holds a run and resume is false, or the settings differ from the
 /// run's; Error(kInput) for files, and where the loss is not finite: out/bad-step.json then holds
 /// the row.

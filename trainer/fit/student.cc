@@ -52,6 +52,7 @@ Student::Student(DualModel& model, const StudentOptions& options)
     add(prefix + "k_norm", t.k_norm);
   }
   if (model.config().mask_token_id < 0) add("mask", model.tensors().mask);
+  if (options.optimizer == Optimizer::kMuon) give_to_muon(parameters_, model.config());
 }
 
 int64_t Student::parameter_count() const {
@@ -129,7 +130,14 @@ StepStats Student::accumulate(const PlannedRow& planned, double scale) {
 
 double Student::update(double learning_rate, int64_t step) {
   const double norm = clip_gradients(parameters_, options_.clip);
-  if (std::isfinite(norm)) adamw_step(parameters_, options_.adamw, learning_rate, step);
+  if (!std::isfinite(norm)) return norm;
+  for (Parameter& p : parameters_) {
+    if (p.matrices.empty()) {
+      adamw_step(p, options_.adamw, learning_rate, step);
+    } else {
+      muon_step(p, options_.muon, learning_rate);
+    }
+  }
   return norm;
 }
 

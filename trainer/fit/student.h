@@ -6,9 +6,13 @@
 #include "trainer/data/row_plan.h"
 #include "trainer/fit/adamw.h"
 #include "trainer/fit/distillation_loss.h"
+#include "trainer/fit/muon.h"
 #include "trainer/model/dual_model.h"
 
 namespace orthrus::train {
+
+/// kMuon: for the projections; AdamW for what is no matrix.
+enum class Optimizer : uint8_t { kAdamW, kMuon };
 
 struct StudentOptions {
   int64_t block_size = 8;
@@ -17,7 +21,9 @@ struct StudentOptions {
   /// block. Early rows count more, since acceptance is a prefix. 0: all alike.
   double position_decay = 5;
   LossOptions loss;
+  Optimizer optimizer = Optimizer::kAdamW;
   AdamWOptions adamw;
+  MuonOptions muon;
   double clip = 1.0;
 };
 

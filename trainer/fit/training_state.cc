@@ -31,12 +31,12 @@ std::vector<std::filesystem::path> checkpoints(const std::string& folder) {
   return found;
 }
 
-/// The three tensors of a parameter by their names in the file.
+/// The tensors of a parameter by their names in the file.
 template <typename Visit>
 void visit(const Parameter& p, const Visit& visitor) {
   visitor("value." + p.name, p.value);
   visitor("mean." + p.name, p.mean);
-  visitor("square." + p.name, p.square);
+  if (p.square.defined()) visitor("square." + p.name, p.square);
 }
 
 std::string describe(const TrainingState& s) {

@@ -1,90 +1,17 @@
 // Whole runs on the tiny checkpoint: killed and resumed, stopped, broken.
 #include "trainer/fit/fit.h"
 
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <thread>
+#include <sys/resource.h>
 
 #include "base/error.h"
 #include "trainer/fit/simulate.h"
 #include "trainer/fit/training_state.h"
-#include "trainer/tests/tiny_student.h"
-
-extern char** environ;
+#include "trainer/tests/fit_runs.h"
 
 namespace orthrus::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Fit : public testing::Test {
- protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "/orthrus_fit_" + std::to_string(::getpid());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    write_shard(folder_ + "/made.shard", tiny_documents(20));
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string out(const std::string& name) const { return folder_ + "/" + name; }
-
-  pid_t start(const std::string& name, std::vector<std::string> extra) const {
-    std::vector<std::string> words{ORTHRUS_TRAIN_PROGRAM,
-                                   "fit",
-                                   "-m",
-                                   tiny_path(),
-                                   "--data",
-                                   folder_ + "/made.shard",
-                                   "-o",
-                                   out(name),
-                                   "--row-tokens",
-                                   "90",
-                                   "--row-blocks",
-                                   "10",
-                                   "--checkpoint-minutes",
-                                   "0"};
-    words.insert(words.end(), extra.begin(), extra.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_t child = 0;
-    EXPECT_EQ(::posix_spawn(&child, argv[0], nullptr, nullptr, argv.data(), environ), 0);
-    return child;
-  }
-  static int wait(pid_t child) {
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  /// The loss of every step in the log, in its order.
-  std::vector<std::pair<int64_t, double>> losses(const std::string& name) const {
-    std::vector<std::pair<int64_t, double>> result;
-    std::ifstream file(out(name) + "/log.jsonl");
-    for (std::string line; std::getline(file, line);) {
-      const auto json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_object() && json["event"] == "step") {
-        result.emplace_back(json["step"], json["loss"]);
-      }
-    }
-    return result;
-  }
-  void wait_for_steps(const std::string& name, size_t steps) const {
-    for (int i = 0; i < 6000 && losses(name).size() < steps; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    ASSERT_GE(losses(name).size(), steps);
-  }
-
-  std::string folder_;
-};
 
 TEST_F(Fit, KilledInMidStepAndResumedItHasTheSameCurve) {
   const std::vector<std::string> schedule{"--steps", "14"};
@@ -120,6 +47,33 @@ TEST_F(Fit, SigtermSavesAndStops) {
   const auto steps = losses("stopped");
   EXPECT_EQ(latest_state(out("stopped")),
             fmt::format("{}/checkpoint-{:08}.safetensors", out("stopped"), steps.back().first));
+}
+
+/// Files of the run may not grow past 64 KiB for a while: every checkpoint fails as on a full disk.
+TEST_F(Fit, AFullDiskCostsCheckpointsOnly) {
+  ::signal(SIGXFSZ, SIG_IGN);  // inherited: the write fails then
+  const pid_t child = start("full", {"--steps", "100000"});
+  wait_for_steps("full", 3);
+  const auto limit = [&](rlim_t bytes) {
+    const rlimit value{bytes, RLIM_INFINITY};
+    EXPECT_EQ(::prlimit(child, RLIMIT_FSIZE, &value, nullptr), 0);
+  };
+  limit(1 << 16);
+  wait_for_steps("full", losses("full").size() + 2);
+  const std::string before = latest_state(out("full")).value();
+  wait_for_steps("full", losses("full").size() + 3);
+  EXPECT_EQ(latest_state(out("full")), before);
+  EXPECT_GT(inspect_state(before).state.tokens, 0);
+  for (const auto& entry : fs::directory_iterator(out("full"))) {
+    EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
+  }
+  limit(RLIM_INFINITY);
+  ::kill(child, SIGTERM);
+  EXPECT_EQ(wait(child), 0);
+  const auto steps = losses("full");
+  EXPECT_EQ(inspect_state(latest_state(out("full")).value()).state.step, steps.back().first);
+  EXPECT_LT(steps.size(), 5000u);  // the log alone stayed below the limit
+  ::signal(SIGXFSZ, SIG_DFL);
 }
 
 TEST_F(Fit, OtherSettingsAndAUsedFolderAreRefused) {
@@ -160,7 +114,7 @@ double last_evaluation(const std::string& folder) {
 
 // Answers of the tiny model itself (made by `orthrus-train data`): from fresh copies, a minute on
 // one core brings the drafts at least halfway to those of the shipped view.
-TEST_F(Fit, CopiesComeHalfwayToTheShippedView) {
+TEST_F(Fit, LongLearningFromCopiesComesHalfwayToTheShippedView) {
   const std::string data = std::string(ORTHRUS_SOURCE_DIR) + "/trainer/tests/data/";
   FitOptions options;
   options.model = tiny_path();

@@ -1,0 +1,27 @@
+#include "trainer/fit/flops.h"
+
+#include <set>
+
+namespace orthrus::train {
+
+double training_flops(const ModelConfig& c, const PlannedRow& row, int64_t block_size) {
+  const int64_t qkv = (c.num_heads + 2 * c.num_kv_heads) * c.head_dim * c.hidden_size;
+  const int64_t o = c.hidden_size * c.num_heads * c.head_dim;
+  const int64_t mlp = 3 * c.intermediate_size * c.hidden_size;
+  const int64_t trained = c.num_layers * (qkv + o), all = trained + c.num_layers * mlp;
+
+  std::set<int64_t> imitated;
+  int64_t targets = 0;
+  for (const TrainBlock& b : row.blocks) {
+    targets += b.targets;
+    for (int64_t i = 0; i < b.targets; ++i) imitated.insert(b.block.anchor + i);
+  }
+  const auto tokens = static_cast<double>(row.row.tokens.size());
+  const auto block_rows = static_cast<double>(row.blocks.size()) * static_cast<double>(block_size);
+  const auto head = static_cast<double>(c.vocab_size * c.hidden_size);
+  const double head_rows = static_cast<double>(imitated.size()) + 2 * static_cast<double>(targets);
+  return 2 * ((tokens + 2 * block_rows) * static_cast<double>(all) +
+              block_rows * static_cast<double>(trained) + head_rows * head);
+}
+
+}  // namespace orthrus::train

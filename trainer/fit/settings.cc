@@ -1,0 +1,49 @@
+#include "trainer/fit/settings.h"
+
+#include "base/error.h"
+#include "formats/json.h"
+
+namespace orthrus::train {
+
+using Json = nlohmann::ordered_json;
+
+Json settings_json(const FitOptions& o, const ModelConfig& config, const std::string& base_hash,
+                   const Shard& data) {
+  return {{"base_hash", base_hash},
+          {"documents", data.documents.size()},
+          {"answer_tokens", answer_tokens(data)},
+          {"adapter", o.adapter},
+          {"mask_token_id", config.mask_token_id},
+          {"block_size", o.student.block_size},
+          {"train_last", o.student.train_last},
+          {"position_decay", o.student.position_decay},
+          {"temperature", o.student.loss.temperature},
+          {"cross_entropy", o.student.loss.cross_entropy},
+          {"row_tokens", o.plan.row_tokens},
+          {"row_blocks", o.plan.row_blocks},
+          {"step_rows", o.step_rows},
+          {"seed", o.plan.seed},
+          {"optimizer", o.student.optimizer == Optimizer::kMuon ? "muon" : "adamw"},
+          {"learning_rate", o.learning_rate},
+          {"warmup_steps", o.warmup_steps},
+          {"beta1", o.student.adamw.beta1},
+          {"beta2", o.student.adamw.beta2},
+          {"weight_decay", o.student.adamw.weight_decay},
+          {"clip", o.student.clip},
+          {"steps", o.steps},
+          {"minutes", o.steps > 0 ? 0.0 : o.minutes}};
+}
+
+void require_same_settings(const Json& ours, const std::string& text, const std::string& path) {
+  nlohmann::json theirs = parse_json(text, path);
+  // Runs of before there was a choice.
+  if (!theirs.contains("optimizer")) theirs["optimizer"] = "adamw";
+  for (const auto& [key, value] : ours.items()) {
+    if (!theirs.contains(key) || theirs[key] != nlohmann::json(value)) {
+      fail_usage("{}: the run was begun with {} = {}, now it is {}", path, key,
+                 theirs.contains(key) ? theirs[key].dump() : "nothing", value.dump());
+    }
+  }
+}
+
+}  // namespace orthrus::train

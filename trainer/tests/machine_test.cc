@@ -1,0 +1,118 @@
+// What a run says of memory, matrix products and operations before and while it runs.
+#include <sys/resource.h>
+
+#include "tests/formats/demo_model.h"
+#include "trainer/fit/flops.h"
+#include "trainer/fit/matmul_rate.h"
+#include "trainer/fit/memory_prediction.h"
+#include "trainer/tests/fit_runs.h"
+
+namespace orthrus::train {
+namespace {
+
+TEST(TrainingFlops, CountsWhatIsNeededByHand) {
+  ModelConfig c;
+  c.num_layers = 2;
+  c.hidden_size = 8;
+  c.num_heads = 4;
+  c.num_kv_heads = 2;
+  c.head_dim = 3;
+  c.intermediate_size = 10;
+  c.vocab_size = 100;
+  PlannedRow row;
+  row.row.tokens.assign(20, 1);
+  row.row.documents = {{0, 20}};
+  // AR rows 5, 6, 7 and 7, 8: four of them, imitated by five rows.
+  row.blocks = {{{5, 0}, 3}, {{7, 0}, 2}};
+  // A layer: qkv (4 + 2 * 2) * 3 * 8 = 192, o 8 * 12 = 96, three of 10 * 8 = 240.
+  const double layers = 2 * (192 + 96 + 240), trained = 2 * (192 + 96), head = 800;
+  const double block_rows = 2 * 4;
+  EXPECT_EQ(training_flops(c, row, 4), 2 * (20 * layers + 2 * block_rows * layers +
+                                            block_rows * trained + (4 + 2 * 5) * head));
+}
+
+TEST(MatmulRate, BothAreMeasured) {
+  const MatmulRate rate = measure_matmul_rate();
+  EXPECT_GT(rate.gflops, 0.5);
+  EXPECT_GT(rate.peak_gflops, rate.gflops / 2);
+  EXPECT_TRUE((MatmulRate{20, 100}.slow()));
+  EXPECT_FALSE((MatmulRate{40, 100}.slow()));
+}
+
+class Machine : public Fit {
+ protected:
+  /// Runs two steps; the prediction in the log against the highest memory of the process.
+  void compare(const std::string& model, const std::string& data,
+               const std::vector<std::string>& extra) {
+    std::vector<std::string> words{ORTHRUS_TRAIN_PROGRAM,
+                                   "fit",
+                                   "-m",
+                                   model,
+                                   "--adapter",
+                                   "copy",
+                                   "--data",
+                                   data,
+                                   "-o",
+                                   out("run"),
+                                   "--steps",
+                                   "2",
+                                   "--step-rows",
+                                   "1"};
+    words.insert(words.end(), extra.begin(), extra.end());
+    const pid_t child = spawn(words);
+    int status = 0;
+    rusage usage = {};
+    ASSERT_EQ(::wait4(child, &status, 0, &usage), child);
+    ASSERT_EQ(status, 0);
+    const auto start = events("run", "start");
+    ASSERT_EQ(start.size(), 1u);
+    const double mib = 1 << 20;
+    const double predicted = start[0]["machine"]["memory_bytes"].get<double>() / mib;
+    const double taken = static_cast<double>(usage.ru_maxrss) / 1024;
+    std::printf("predicted %.0f MiB, taken %.0f MiB\n", predicted, taken);
+    EXPECT_NEAR(predicted / taken, 1, 0.1);
+  }
+};
+
+TEST_F(Machine, MemoryOfTheTinyModelIsPredicted) {
+  compare(tiny_path(), std::string(ORTHRUS_SOURCE_DIR) + "/trainer/tests/data/tiny_train.shard",
+          {});
+}
+
+TEST_F(Machine, MoreRowsAreInThePrediction) {
+  compare(tiny_path(), std::string(ORTHRUS_SOURCE_DIR) + "/trainer/tests/data/tiny_train.shard",
+          {"--row-tokens", "1500", "--row-blocks", "400", "--optimizer", "muon"});
+}
+
+class DemoMachine : public Machine {
+ protected:
+  std::string data() const {
+    Shard shard = tiny_documents(10, 384);
+    shard.vocab_size = 49152;
+    write_shard(folder_ + "/demo.shard", shard);
+    return folder_ + "/demo.shard";
+  }
+};
+
+TEST_F(DemoMachine, MemoryOfTheDemoModelIsPredicted) {
+  compare(orthrus::testing::demo_model(), data(), {"--row-tokens", "128", "--row-blocks", "8"});
+}
+
+TEST_F(DemoMachine, LongRowsOfTheDemoModelArePredicted) {
+  compare(orthrus::testing::demo_model(), data(), {});
+}
+
+TEST_F(Machine, EveryStepSaysItsSpeed) {
+  EXPECT_EQ(wait(start("run", {"--steps", "2"})), 0);
+  const auto start = events("run", "start");
+  ASSERT_EQ(start.size(), 1u);
+  EXPECT_GT(start[0]["machine"]["matmul_gflops"], 0);
+  EXPECT_GT(start[0]["machine"]["fma_gflops"], 0);
+  for (const auto& step : events("run", "step")) {
+    EXPECT_GT(step["flops_per_second"], 0);
+    EXPECT_LT(step["flops_per_second"], 1e9 * start[0]["machine"]["fma_gflops"].get<double>());
+  }
+}
+
+}  // namespace
+}  // namespace orthrus::train
