@@ -18,6 +18,10 @@ void add_model_flags(CLI::App& app, FitOptions& o) {
   app.add_option("--held-out", o.held_out, "shards to evaluate on");
   app.add_option("-o,--out", o.out, "folder of checkpoints and the log")->required();
   app.add_flag("--resume", o.resume, "go on from the newest checkpoint there");
+  app.add_option("--precision", o.precision,
+                 "of matrix products: f32, bf16, or auto: bf16 where that is faster")
+      ->check(CLI::IsMember({"auto", "f32", "bf16"}))
+      ->capture_default_str();
   app.add_option("--device", o.device, "auto, cpu or cuda")->capture_default_str();
   app.add_option("--peer-minutes", o.peer_minutes, "how long a process waits for another one")
       ->check(CLI::PositiveNumber)

@@ -1,18 +1,34 @@
+#include <ATen/Parallel.h>
+
+#include <cstdlib>
 #include <exception>
 #include <map>
 #include <new>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_pool.h"
 #include "trainer/cli/commands.h"
 #include "trainer/cli/launcher.h"
 
 namespace {
 
+/// libtorch by itself takes a thread for each core that the CPU reports: in a virtual machine half
+/// of them or fewer.
+void set_threads(int asked) {
+  if (asked == 0 && std::getenv("OMP_NUM_THREADS") != nullptr) return;  // libgomp has read it
+  at::set_num_threads(asked > 0 ? asked : orthrus::usable_threads());
+}
+
 int run(int argc, char** argv) {
   using namespace orthrus;
   CLI::App program("orthrus-train: a diffusion view for any base model");
   program.require_subcommand(1);
+  program.fallthrough();
+  int threads = 0;
+  program
+      .add_option("-t,--threads", threads, "0: OMP_NUM_THREADS, else all that this process may use")
+      ->check(CLI::NonNegativeNumber);
   std::map<std::string, train::Runner> runners;
   runners["data"] = train::add_data_command(program);
   runners["fit"] = train::add_fit_command(program);
@@ -20,6 +36,7 @@ int run(int argc, char** argv) {
   runners["plot"] = train::add_plot_command(program);
   try {
     program.parse(argc, argv);
+    set_threads(threads);
     return runners.at(program.get_subcommands().front()->get_name())();
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;

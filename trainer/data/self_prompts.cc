@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "text/jinja_string.h"
 
 namespace orthrus::train {
 namespace {
@@ -22,7 +23,7 @@ size_t round_size(int64_t missing) {
 }  // namespace
 
 bool usable_self_prompt(const std::string& text) {
-  if (text.size() < 12 || text.size() > 2000) return false;
+  if (text.size() < 12 || text.size() > 2000 || !jinja::is_valid_utf8(text)) return false;
   const auto letters = std::count_if(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x80 && std::isprint(byte);

@@ -66,15 +66,15 @@ ChunkLoss chunk_loss(const at::Tensor& teacher_logits, const at::Tensor& student
 
 }  // namespace
 
-LossResult distillation_loss(const LossRows& rows, const at::Tensor& lm_head,
+LossResult distillation_loss(const LossRows& rows, const Linear& lm_head, Precision precision,
                              const LossOptions& options) {
   const at::NoGradGuard no_grad;
   const int64_t count = rows.student.size(0);
   ORTHRUS_CHECK(static_cast<size_t>(count) == rows.teacher_rows.size() &&
                 rows.targets.size() == rows.teacher_rows.size() &&
                 rows.weights.size() == rows.teacher_rows.size());
-  const int64_t step = std::max<int64_t>(1, options.chunk_floats / lm_head.size(0));
-  const at::Device device = lm_head.device();
+  const int64_t step = std::max<int64_t>(1, options.chunk_floats / lm_head.weight().size(0));
+  const at::Device device = rows.student.device();
   const double square = options.temperature * options.temperature;
   LossResult result;
   result.gradient = at::empty_like(rows.student);
@@ -84,8 +84,10 @@ LossResult distillation_loss(const LossRows& rows, const at::Tensor& lm_head,
     const auto size = static_cast<size_t>(chunk.last - first);
     const at::Tensor teacher_index =
         to_device(chunk.teacher_rows, 0, chunk.teacher_rows.size(), device);
-    const at::Tensor teacher = at::mm(rows.teacher.index_select(0, teacher_index), lm_head.t());
-    at::Tensor student = at::mm(rows.student.narrow(0, first, chunk.last - first), lm_head.t());
+    const at::Tensor teacher =
+        lm_head.forward(rows.teacher.index_select(0, teacher_index), precision);
+    at::Tensor student =
+        lm_head.forward(rows.student.narrow(0, first, chunk.last - first), precision);
     if (softmax_rows_supported(student)) {
       const SoftmaxRows job{{rows.targets.data() + begin, size},
                             {rows.weights.data() + begin, size},
@@ -93,8 +95,8 @@ LossResult distillation_loss(const LossRows& rows, const at::Tensor& lm_head,
                             options.temperature,
                             options.cross_entropy};
       result.loss += square * softmax_rows(teacher, student, job, result.agrees);
-      at::Tensor gradient = result.gradient.narrow(0, first, chunk.last - first);
-      at::mm_out(gradient, student, lm_head);
+      result.gradient.narrow(0, first, chunk.last - first)
+          .copy_(lm_head.input_gradient(student, precision));
       continue;
     }
     const at::Tensor weights =
@@ -103,7 +105,8 @@ LossResult distillation_loss(const LossRows& rows, const at::Tensor& lm_head,
         chunk_loss(teacher, student, to_device(chunk.teacher_of, 0, size, device),
                    to_device(rows.targets, begin, size, device), weights, options);
     result.loss += square * (loss.loss * weights).sum().item<double>();
-    result.gradient.narrow(0, first, chunk.last - first).copy_(at::mm(loss.gradient, lm_head));
+    result.gradient.narrow(0, first, chunk.last - first)
+        .copy_(lm_head.input_gradient(loss.gradient, precision));
     const at::Tensor agrees = loss.agrees.to(at::kCPU).to(at::kByte).contiguous();
     result.agrees.insert(result.agrees.end(), agrees.data_ptr<uint8_t>(),
                          agrees.data_ptr<uint8_t>() + agrees.numel());

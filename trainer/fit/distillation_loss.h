@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/model/linear.h"
+
 namespace orthrus::train {
 
 /// Rows of the diffusion view beside the AR rows that they are to imitate.
@@ -32,8 +34,8 @@ struct LossResult {
 /// Sum over rows of weight * T^2 * ((1 - c) * KL(p_AR || p_diff) + c * -log p_diff(target)), with
 /// both softmaxes at temperature T (paper: forward KL over the whole vocabulary), and its gradient
 /// by the student rows, in chunks: no [rows, vocab] tensor exists as a whole. Every AR row is
-/// projected once (once more where a chunk ends). lm_head [vocab, hidden].
-LossResult distillation_loss(const LossRows& rows, const at::Tensor& lm_head,
+/// projected once (once more where a chunk ends), by lm_head [vocab, hidden].
+LossResult distillation_loss(const LossRows& rows, const Linear& lm_head, Precision precision,
                              const LossOptions& options);
 
 }  // namespace orthrus::train

@@ -41,6 +41,14 @@ at::Device choose_device(const std::string& name, int local_rank) {
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
 }
 
+Precision choose_precision(const std::string& name, const at::Device& device) {
+  if (name == "auto") {
+    return fast_bfloat16(device) ? Precision::kBfloat16 : Precision::kFloat32;
+  }
+  if (name != "bf16" && name != "f32") fail_usage("precision {}: expected auto, f32 or bf16", name);
+  return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
+}
+
 ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint, at::Device device) {
   ModelTensors tensors;
   if (o.adapter == "copy") {
@@ -66,16 +74,16 @@ ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint, at
 
 class Run {
  public:
-  Run(const FitOptions& options, const ProcessGroup& group, at::Device device)
+  Run(const FitOptions& options, const ProcessGroup& group, at::Device device, Precision precision)
       : options_(options),
         group_(group),
         checkpoint_(open_checkpoint(options.model)),
         data_(read_for(options.data)),
-        memory_(prediction(device)),
-        model_(start_tensors(options, checkpoint_, device)),
+        memory_(prediction(device, precision)),
+        model_(start_tensors(options, checkpoint_, device), precision),
         student_(model_, options.student),
         plan_(data_, options.plan),
-        settings_(settings_json(options, model_.config(), base_hash(*checkpoint_.tensors), data_)) {
+        settings_(settings_json(options, model_, base_hash(*checkpoint_.tensors), data_)) {
     if (!options.held_out.empty()) held_out_ = read_for(options.held_out).documents;
     const auto most = static_cast<size_t>(options.evaluation_documents);
     if (held_out_.size() > most) held_out_.resize(most);
@@ -86,7 +94,7 @@ class Run {
 
  private:
   Shard read_for(const std::vector<std::string>& paths) const;
-  MemoryPrediction prediction(at::Device device) const;
+  MemoryPrediction prediction(at::Device device, Precision precision) const;
   Json measure_machine();
   void start();
   void open_folder();
@@ -134,9 +142,9 @@ Shard Run::read_for(const std::vector<std::string>& paths) const {
 
 /// Says what the run will take. Error(kInput) where this machine clearly has less: before anything
 /// large is allocated.
-MemoryPrediction Run::prediction(at::Device device) const {
+MemoryPrediction Run::prediction(at::Device device, Precision precision) const {
   const MemoryQuestion question{resident_memory(), mapped_memory(*checkpoint_.tensors),
-                                options_.plan, options_.student};
+                                options_.plan, options_.student, precision};
   const MemoryPrediction result = predict_memory(checkpoint_.config, question);
   if (!device.is_cpu()) return result;
   if (group_.first()) spdlog::info("{}", result.text());
@@ -296,8 +304,12 @@ void Run::report(const StepStats& stats, double rate_used, double seconds) {
 
 void Run::evaluate() {
   if (held_out_.empty() || !group_.first()) return;
+  // As `orthrus eval --weights f32` computes, with which it is to agree.
+  const Precision precision = model_.precision();
+  model_.set_precision(Precision::kFloat32);
   const Simulation s =
       simulate_cycles(model_, held_out_, options_.student.block_size, options_.plan.row_tokens);
+  model_.set_precision(precision);
   std::vector<double> accuracy;
   for (size_t i = 0; i < s.rows.size(); ++i) {
     accuracy.push_back(static_cast<double>(s.agreed[i]) /
@@ -377,7 +389,7 @@ bool fit(const FitOptions& options) {
   const c10::OptionalDeviceGuard guard(device);
   const ProcessGroup group(place, device,
                            std::chrono::milliseconds(std::llround(options.peer_minutes * 60'000)));
-  return Run(options, group, device).train();
+  return Run(options, group, device, choose_precision(options.precision, device)).train();
 }
 
 }  // namespace orthrus::train

@@ -20,6 +20,8 @@ struct FitOptions {
 
   RowPlanOptions plan;  ///< block_size and train_last as in `student`
   StudentOptions student;
+  /// Of matrix products: f32, bf16, or auto: bf16 where that is faster (linear.h).
+  std::string precision = "auto";
   std::string device = "auto";  ///< cpu, cuda, or auto: a GPU where there is one
   /// How long a process waits for another one, which may be evaluating.
   double peer_minutes = 30;

@@ -11,6 +11,7 @@ namespace orthrus::train {
 namespace {
 
 constexpr int64_t kFloat = 4;
+constexpr int64_t kBfloat16 = 2;
 
 /// Numbers of one layer, in the symbols of the model's shapes.
 struct LayerSizes {
@@ -68,8 +69,15 @@ MemoryPrediction predict_memory(const ModelConfig& c, const MemoryQuestion& ques
   const int64_t moment = std::max(rows, tokens) * (4 * s.wide + 4 * s.hidden);
   const int64_t logits = std::min(question.student.loss.chunk_floats, rows * c.vocab_size);
   const auto kept = static_cast<double>(kFloat * rows * c.num_layers * kept_floats(c, s));
+  // The rounded forms: every weight as the forward pass reads it; as the backward pass does, those
+  // that gradients pass through.
+  const int64_t head = embedding;
+  const int64_t forward = c.num_layers * s.frozen + head + trained;
+  const int64_t backward = c.num_layers * 3 * s.wide * s.hidden + head + trained;
+  const bool rounded = question.precision == Precision::kBfloat16;
   return {{{"program and data", question.resident},
            {"base model", kFloat * frozen},
+           {"its form in bfloat16", rounded ? kBfloat16 * (forward + backward) : 0},
            {"mapped file", question.file},
            {"diffusion view", kFloat * trained},
            {"gradients and moments", (muon ? 2 : 3) * kFloat * trained},

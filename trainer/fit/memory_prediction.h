@@ -30,6 +30,7 @@ struct MemoryQuestion {
   int64_t file = 0;
   RowPlanOptions row;
   StudentOptions student;
+  Precision precision = Precision::kFloat32;
 };
 MemoryPrediction predict_memory(const ModelConfig& config, const MemoryQuestion& question);
 

@@ -7,13 +7,14 @@ namespace orthrus::train {
 
 using Json = nlohmann::ordered_json;
 
-Json settings_json(const FitOptions& o, const ModelConfig& config, const std::string& base_hash,
+Json settings_json(const FitOptions& o, const DualModel& model, const std::string& base_hash,
                    const Shard& data) {
   return {{"base_hash", base_hash},
           {"documents", data.documents.size()},
           {"answer_tokens", answer_tokens(data)},
           {"adapter", o.adapter},
-          {"mask_token_id", config.mask_token_id},
+          {"mask_token_id", model.config().mask_token_id},
+          {"precision", model.precision() == Precision::kBfloat16 ? "bf16" : "f32"},
           {"block_size", o.student.block_size},
           {"train_last", o.student.train_last},
           {"position_decay", o.student.position_decay},
@@ -38,6 +39,7 @@ void require_same_settings(const Json& ours, const std::string& text, const std:
   nlohmann::json theirs = parse_json(text, path);
   // Runs of before there was a choice.
   if (!theirs.contains("optimizer")) theirs["optimizer"] = "adamw";
+  if (!theirs.contains("precision")) theirs["precision"] = "f32";
   for (const auto& [key, value] : ours.items()) {
     if (!theirs.contains(key) || theirs[key] != nlohmann::json(value)) {
       fail_usage("{}: the run was begun with {} = {}, now it is {}", path, key,

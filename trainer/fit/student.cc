@@ -37,14 +37,14 @@ Student::Student(DualModel& model, const StudentOptions& options)
   const double sum = std::accumulate(position_weights_.begin(), position_weights_.end(), 0.0);
   for (double& weight : position_weights_) weight /= sum;
 
-  const auto add = [&](const std::string& name, at::Tensor& tensor) {
+  const auto add = [&](const std::string& name, at::Tensor tensor) {
     if (!tensor.defined()) return;
     tensor.requires_grad_();
     parameters_.push_back(
         {name, tensor, at::zeros_like(tensor.detach()), at::zeros_like(tensor.detach())});
   };
   for (size_t i = 0; i < model.tensors().layers.size(); ++i) {
-    AttentionTensors& t = model.tensors().layers[i].diff;
+    const AttentionTensors& t = model.tensors().layers[i].diff;
     const std::string prefix = fmt::format("layers.{}.", i);
     add(prefix + "qkv", t.qkv);
     add(prefix + "o", t.o);
@@ -123,7 +123,8 @@ StepStats Student::accumulate(const PlannedRow& planned, double scale) {
   const at::Tensor selected = hidden.index_select(0, index);
   rows.student = selected.detach();
   rows.teacher = ar.hidden;
-  const LossResult result = distillation_loss(rows, model_.tensors().lm_head, options_.loss);
+  const LossResult result =
+      distillation_loss(rows, model_.lm_head(), model_.precision(), options_.loss);
   selected.backward(result.gradient);
   return stats_of(planned, order, result);
 }

@@ -1,20 +1,13 @@
 #include "trainer/model/dual_model.h"
 
 #include "base/error.h"
+#include "trainer/model/row_functions.h"
 
 namespace orthrus::train {
 namespace {
 
-at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
-  return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
-}
-
-/// Half-split pairs (i, i + head_dim/2), as Hugging Face rotates. x [rows, heads, head_dim].
-at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  const int64_t half = x.size(2) / 2;
-  const at::Tensor a = x.narrow(2, 0, half);
-  const at::Tensor b = x.narrow(2, half, half);
-  return at::cat({a * cos - b * sin, b * cos + a * sin}, 2);
+at::Tensor with_bias(const at::Tensor& x, const at::Tensor& bias) {
+  return bias.defined() ? x + bias : x;
 }
 
 at::Tensor as_tensor(const std::vector<int64_t>& values, at::Device device) {
@@ -22,6 +15,16 @@ at::Tensor as_tensor(const std::vector<int64_t>& values, at::Device device) {
 }
 
 }  // namespace
+
+DualModel::DualModel(ModelTensors tensors, Precision precision)
+    : tensors_(std::move(tensors)), precision_(precision), lm_head_(tensors_.lm_head) {
+  for (const LayerTensors& l : tensors_.layers) {
+    LayerProducts products{
+        {Linear(l.ar.qkv), Linear(l.ar.o)}, {}, Linear(l.gate_up), Linear(l.down)};
+    if (l.diff.qkv.defined()) products.diff.emplace(Linear(l.diff.qkv), Linear(l.diff.o));
+    layers_.push_back(std::move(products));
+  }
+}
 
 DualModel::Rotation DualModel::rotation(const std::vector<int64_t>& positions) const {
   const at::Tensor& frequencies = tensors_.rope_inv_freq;
@@ -35,27 +38,28 @@ at::Tensor DualModel::embed(const std::vector<int64_t>& tokens) const {
   return tensors_.embedding.index_select(0, as_tensor(tokens, tensors_.embedding.device()));
 }
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last dimension.
 at::Tensor DualModel::norm(const at::Tensor& x, const at::Tensor& weight) const {
-  const at::Tensor mean = (x * x).mean(-1, /*keepdim=*/true);
-  return x * at::rsqrt(mean + config().rms_norm_eps) * weight;
+  return rms_norm(x, weight, config().rms_norm_eps);
 }
 
-at::Tensor DualModel::mlp(const LayerTensors& layer, const at::Tensor& x) const {
-  const int64_t wide = config().intermediate_size;
+at::Tensor DualModel::mlp(size_t layer, const at::Tensor& x) const {
+  const LayerTensors& t = tensors_.layers[layer];
+  const LayerProducts& products = layers_[layer];
   const at::Tensor gate_up =
-      linear(norm(x, layer.post_attention_norm), layer.gate_up, layer.gate_up_bias);
-  const at::Tensor h = at::silu(gate_up.narrow(1, 0, wide)) * gate_up.narrow(1, wide, wide);
-  return linear(h, layer.down, layer.down_bias);
+      with_bias(products.gate_up(norm(x, t.post_attention_norm), precision_), t.gate_up_bias);
+  return with_bias(products.down(silu_mul(gate_up), precision_), t.down_bias);
 }
 
-DualModel::Heads DualModel::project(const LayerTensors& layer, const AttentionTensors& view,
-                                    const at::Tensor& x, const Rotation& rotation) const {
+DualModel::Heads DualModel::project(size_t layer, const ViewProducts& products,
+                                    const AttentionTensors& view, const at::Tensor& x,
+                                    const Rotation& rotation) const {
   const ModelConfig& c = config();
-  const at::Tensor qkv = linear(norm(x, layer.input_norm), view.qkv, layer.qkv_bias)
+  const LayerTensors& t = tensors_.layers[layer];
+  const at::Tensor qkv = with_bias(products.qkv(norm(x, t.input_norm), precision_), t.qkv_bias)
                              .view({x.size(0), c.num_heads + 2 * c.num_kv_heads, c.head_dim});
-  Heads h{qkv.narrow(1, 0, c.num_heads), qkv.narrow(1, c.num_heads, c.num_kv_heads),
-          qkv.narrow(1, c.num_heads + c.num_kv_heads, c.num_kv_heads)};
+  const std::vector<at::Tensor> parts =
+      qkv.split_with_sizes({c.num_heads, c.num_kv_heads, c.num_kv_heads}, 1);
+  Heads h{parts[0], parts[1], parts[2]};
   if (c.qk_norm) {
     h.q = norm(h.q, view.q_norm);
     h.k = norm(h.k, view.k_norm);
@@ -75,13 +79,14 @@ ArPass DualModel::forward_ar(const PackedRow& row) const {
   const Rotation rotary = rotation(positions);
   ArPass pass;
   at::Tensor x = embed(row.tokens);
-  for (const LayerTensors& layer : tensors_.layers) {
-    const Heads h = project(layer, layer.ar, x, rotary);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const ViewProducts& products = layers_[i].ar;
+    const Heads h = project(i, products, tensors_.layers[i].ar, x, rotary);
     pass.keys.push_back(h.k.transpose(0, 1).contiguous());
     pass.values.push_back(h.v.transpose(0, 1).contiguous());
     const at::Tensor a = causal_attention(h.q, pass.keys.back(), pass.values.back(), row.documents);
-    x = x + linear(a.flatten(1), layer.ar.o, layer.o_bias);
-    x = x + mlp(layer, x);
+    x = x + with_bias(products.o(a.flatten(1), precision_), tensors_.layers[i].o_bias);
+    x = x + mlp(i, x);
   }
   pass.hidden = norm(x, tensors_.final_norm);
   return pass;
@@ -106,20 +111,21 @@ at::Tensor DualModel::forward_diffusion(const PackedRow& row, const ArPass& ar,
 
   const at::Tensor masks = tensors_.mask.expand({count, block_size - 1, c.hidden_size});
   at::Tensor x = at::cat({embed(tokens).unsqueeze(1), masks}, 1).flatten(0, 1);
-  for (size_t i = 0; i < tensors_.layers.size(); ++i) {
-    const LayerTensors& layer = tensors_.layers[i];
-    const Heads h = project(layer, layer.diff, x, rotary);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const ViewProducts& products = *layers_[i].diff;
+    const Heads h = project(i, products, tensors_.layers[i].diff, x, rotary);
     const auto by_block = [&](const at::Tensor& t) { return t.unflatten(0, {count, block_size}); };
     const at::Tensor a = block_attention(by_block(h.q), by_block(h.k), by_block(h.v), ar.keys[i],
                                          ar.values[i], anchor_index, chunks);
-    x = x + linear(a.reshape({count * block_size, -1}), layer.diff.o, layer.o_bias);
-    x = x + mlp(layer, x);
+    x = x + with_bias(products.o(a.reshape({count * block_size, -1}), precision_),
+                      tensors_.layers[i].o_bias);
+    x = x + mlp(i, x);
   }
   return norm(x, tensors_.final_norm).unflatten(0, {count, block_size});
 }
 
 at::Tensor DualModel::logits(const at::Tensor& hidden) const {
-  return at::mm(hidden, tensors_.lm_head.t());
+  return lm_head_.forward(hidden, precision_);
 }
 
 }  // namespace orthrus::train

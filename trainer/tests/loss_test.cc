@@ -52,7 +52,7 @@ TEST(DistillationLoss, GradientEqualsAutograd) {
       for (const int64_t chunk_rows : {1, 7, 100}) {
         LossOptions options = base;
         options.chunk_floats = chunk_rows * kVocab;
-        const LossResult got = distillation_loss(rows, head, options);
+        const LossResult got = distillation_loss(rows, Linear(head), Precision::kFloat32, options);
         EXPECT_NEAR(got.loss, expected.loss, 1e-5 * std::abs(expected.loss));
         const double worst =
             (got.gradient.to(at::kDouble) - expected.gradient).abs().max().item<double>();
@@ -69,10 +69,12 @@ TEST(DistillationLoss, FormForOtherDevicesEqualsAutograd) {
   const at::Tensor head = at::randn({kVocab, 12});
   const LossOptions options{2.0, 0.25, 9 * kVocab};
   const Reference expected = reference(rows, head, options);
-  const std::vector<uint8_t> agrees = distillation_loss(rows, head, options).agrees;
+  const std::vector<uint8_t> agrees =
+      distillation_loss(rows, Linear(head), Precision::kFloat32, options).agrees;
   rows.student = rows.student.to(at::kDouble);
   rows.teacher = rows.teacher.to(at::kDouble);
-  const LossResult got = distillation_loss(rows, head.to(at::kDouble), options);
+  const LossResult got =
+      distillation_loss(rows, Linear(head.to(at::kDouble)), Precision::kFloat32, options);
   EXPECT_NEAR(got.loss, expected.loss, 1e-6 * std::abs(expected.loss));
   EXPECT_LE((got.gradient - expected.gradient).abs().max().item<double>(), 1e-6);
   EXPECT_EQ(got.agrees, agrees);
@@ -86,7 +88,8 @@ TEST(DistillationLoss, EqualRowsHaveNoLossAndAgree) {
   rows.teacher_rows = {0, 1, 2, 3, 4};
   rows.targets.assign(5, 0);
   rows.weights.assign(5, 1.0f);
-  const LossResult result = distillation_loss(rows, at::randn({100, 8}), {});
+  const LossResult result =
+      distillation_loss(rows, Linear(at::randn({100, 8})), Precision::kFloat32, {});
   EXPECT_NEAR(result.loss, 0, 1e-5);
   EXPECT_LE(result.gradient.abs().max().item<double>(), 1e-6);
   EXPECT_EQ(result.agrees, std::vector<uint8_t>(5, 1));

@@ -22,9 +22,10 @@ StudentOptions tiny_options() {
 
 /// Central differences of the loss along a weight, in float64.
 TEST(Student, GradientsEqualFiniteDifferences) {
-  DualModel model = tiny_model(DiffusionSource::kCheckpoint);
-  model.tensors().config.mask_token_id = -1;  // the mask is trained too
-  model.tensors().to(at::TensorOptions(at::kDouble));
+  ModelTensors tensors = load_tensors(open_checkpoint(tiny_path()), DiffusionSource::kCheckpoint);
+  tensors.config.mask_token_id = -1;  // the mask is trained too
+  tensors.to(at::TensorOptions(at::kDouble));
+  DualModel model(std::move(tensors));
   Student student(model, tiny_options());
   const Shard data = tiny_documents(6);
   const PlannedRow row = RowPlan(data, tiny_plan()).next();
