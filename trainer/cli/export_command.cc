@@ -1,6 +1,7 @@
 #include <map>
 #include <memory>
 
+#include "base/error.h"
 #include "engine/model_registry.h"
 #include "trainer/cli/commands.h"
 #include "trainer/export/export_view.h"
@@ -12,7 +13,8 @@ Runner add_export_command(CLI::App& program) {
   auto options = std::make_shared<ExportOptions>();
   app->add_option("-m,--model", options->model, "the base model of the run")->required();
   app->add_option("--run", options->run, "folder of fit, or one of its checkpoints")->required();
-  app->add_option("-o,--out", options->out, "adapter file, or the checkpoint's new folder")
+  app->add_option("-o,--out", options->out,
+                  "adapter file, or the folder of its parts or of the checkpoint")
       ->required();
   app->add_option("--type", options->form,
                   "bf16 or int8: an adapter; checkpoint: a whole model in the official layout")
@@ -20,7 +22,13 @@ Runner add_export_command(CLI::App& program) {
           std::map<std::string, ExportForm>{{"bf16", ExportForm::kBf16},
                                             {"int8", ExportForm::kInt8},
                                             {"checkpoint", ExportForm::kCheckpoint}}));
+  app->add_option("--part-bytes", options->part_bytes,
+                  "write an adapter in parts of at most so many bytes (16MiB, say) and their index")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
   return [options] {
+    if (options->part_bytes > 0 && options->form == ExportForm::kCheckpoint) {
+      fail_usage("--part-bytes is for adapters");
+    }
     options->model = resolve_model(options->model).path;
     export_view(*options);
     return 0;

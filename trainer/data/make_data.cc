@@ -272,6 +272,9 @@ void Maker::run() {
   }
   if (prompts_.empty()) fail_usage("no prompts: --prompts or --self-prompts brings some");
   make_shards();
+  const Shard all = read_shards({options_.out});
+  fmt::print("{}: {} documents, {} answer tokens\n", options_.out, all.documents.size(),
+             answer_tokens(all));
 }
 
 }  // namespace

@@ -97,9 +97,13 @@ void export_adapter(const Checkpoint& base, const TrainedView& view, const Expor
   adapter.base_hash = base_hash(*base.tensors);
   adapter.method = "orthrus";
   adapter.metadata = view.facts;
-  write_adapter(adapter,
-                options.form == ExportForm::kInt8 ? AdapterType::kInt8 : AdapterType::kBf16,
-                options.out);
+  const AdapterType type =
+      options.form == ExportForm::kInt8 ? AdapterType::kInt8 : AdapterType::kBf16;
+  if (options.part_bytes > 0) {
+    write_adapter_parts(adapter, type, options.out, options.part_bytes);
+  } else {
+    write_adapter(adapter, type, options.out);
+  }
 }
 
 void check_official_layout(const Checkpoint& base, const TrainedView& view) {

@@ -14,7 +14,9 @@ enum class ExportForm : uint8_t {
 struct ExportOptions {
   std::string model;  ///< the base that was trained on
   std::string run;    ///< folder of `fit` (its newest checkpoint counts) or one of its checkpoints
-  std::string out;    ///< a .safetensors file, or the checkpoint's new folder
+  /// A .safetensors file; a folder where an adapter is written in parts, and for a checkpoint.
+  std::string out;
+  uint64_t part_bytes = 0;  ///< most bytes of an adapter's file; 0: one file
   ExportForm form = ExportForm::kBf16;
 };
 

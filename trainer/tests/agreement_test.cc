@@ -1,24 +1,20 @@
 // Both views of the libtorch model against the engine's, in float32.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
 
 #include "base/error.h"
-#include "formats/hf_config.h"
-#include "formats/safetensors_writer.h"
-#include "formats/tensor_names.h"
 #include "model/forward.h"
 #include "model/weights.h"
 #include "text/tokenizer.h"
 #include "trainer/model/dual_model.h"
+#include "trainer/tests/random_model.h"
 
 namespace orthrus::train {
 namespace {
@@ -172,34 +168,6 @@ Documents random_documents() {
 TEST(Agreement, TinyCheckpoint) {
   compare(std::string(ORTHRUS_TEST_DATA) + "/tiny/checkpoint", "", random_documents());
 }
-
-/// A small model of random weights in a folder of its own, with all that its config asks for.
-class RandomModel {
- public:
-  explicit RandomModel(const std::string& config)
-      : folder_(testing::TempDir() + "/orthrus_random_" + std::to_string(::getpid())) {
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ + "/config.json") << config;
-    const ModelConfig parsed = parse_hf_config({folder_, config, "", /*has_lm_head=*/true});
-    std::vector<SafetensorsEntry> entries;
-    for (const TensorSpec& spec : ar_tensors(parsed)) {
-      entries.push_back({spec.name, TensorType::kF32, spec.shape});
-    }
-    SafetensorsWriter writer(folder_ + "/model.safetensors", entries, {});
-    at::manual_seed(9);
-    for (const SafetensorsEntry& entry : entries) {
-      at::Tensor values = at::randn(entry.shape) * 0.2;
-      if (entry.name.ends_with("norm.weight")) values += 1;
-      writer.append({static_cast<const std::byte*>(values.data_ptr()), values.nbytes()});
-    }
-    writer.commit();
-  }
-  ~RandomModel() { std::filesystem::remove_all(folder_); }
-  const std::string& path() const { return folder_; }
-
- private:
-  std::string folder_;
-};
 
 TEST(Agreement, Qwen2WithBiases) {
   const RandomModel model(R"({"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",

@@ -83,6 +83,32 @@ TEST_F(Export, AdaptersAndCheckpointHoldTheTrainedView) {
   }
 }
 
+TEST_F(Export, PartsAreTheWholeAdapterAndTrainingGoesOnFromThem) {
+  const ModelTensors whole = exported(ExportForm::kInt8, "whole.safetensors");
+  options_.part_bytes = 100'000;
+  const ModelTensors parts = exported(ExportForm::kInt8, "parts");
+  int files = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ + "/parts")) {
+    if (entry.path().extension() != ".safetensors") continue;
+    ++files;
+    EXPECT_LE(entry.file_size(), options_.part_bytes);
+  }
+  EXPECT_GT(files, 2);
+  for (size_t i = 0; i < whole.layers.size(); ++i) {
+    EXPECT_TRUE(same_bits(parts.layers[i].diff.qkv, whole.layers[i].diff.qkv));
+    EXPECT_TRUE(same_bits(parts.layers[i].diff.o, whole.layers[i].diff.o));
+  }
+  FitOptions more;
+  more.model = tiny_path();
+  more.adapter = folder_ + "/parts";
+  more.data = {folder_ + "/made.shard"};
+  more.out = folder_ + "/more";
+  more.plan.row_tokens = 90;
+  more.plan.row_blocks = 10;
+  more.steps = 1;
+  EXPECT_TRUE(fit(more));
+}
+
 TEST_F(Export, OfAFolderWithoutARunIsRefused) {
   options_.run = folder_;
   options_.out = folder_ + "/none.safetensors";
