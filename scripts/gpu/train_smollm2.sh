@@ -124,9 +124,10 @@ take_binary() {
     binary="$work/build/orthrus-train"
   fi
   [[ -x "$binary" ]] || fail "$binary: not a program"
-  local libraries=""
+  local libraries="" needed
   [[ ! -d "$(dirname "$binary")/lib" ]] || libraries="$(realpath "$(dirname "$binary")/lib")"
-  if ! ldd "$binary" | grep -q 'libtorch\.so[.0-9]* => /'; then
+  needed="$(ldd "$binary")"
+  if [[ ! "$needed" =~ libtorch\.so[.0-9]*' => /' ]]; then
     libraries+=":$(python3 -c 'import os, torch; print(os.path.dirname(torch.__file__))')/lib"
   fi
   [[ -z "$libraries" ]] || export LD_LIBRARY_PATH="${libraries#:}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
