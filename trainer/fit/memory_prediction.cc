@@ -29,11 +29,10 @@ struct LayerSizes {
 
 /// Floats a row that the diffusion view keeps in a layer for its backward pass.
 int64_t kept_floats(const ModelConfig& c, const LayerSizes& s) {
-  const int64_t norms = 4 * s.hidden + (c.qk_norm ? 2 * (s.q + s.kv) : 0);
+  const int64_t norms = 2 * s.hidden + (c.qk_norm ? s.q + s.kv : 0);
   const int64_t products = s.hidden + s.q;  // inputs of the trained ones
-  const int64_t attention = 2 * s.q + 3 * s.kv;
-  const int64_t mlp = 3 * s.wide;
-  return norms + products + attention + mlp;
+  const int64_t attention = 2 * s.q + 3 * s.kv;  // the projections, and q and k once rotated
+  return norms + products + attention + 2 * s.wide;
 }
 
 /// What the allocator loses between tensors that come and go, measured.

@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include "base/error.h"
+#include "trainer/fit/process_group.h"
 #include "trainer/tests/fit_runs.h"
 
 namespace orthrus::train {
@@ -68,13 +70,74 @@ TEST_F(DataParallel, ADeadProcessEndsTheOther) {
   EXPECT_EQ(wait(second), 128 + SIGKILL);
 }
 
-TEST_F(DataParallel, WrongVariablesAreUsageErrors) {
-  EXPECT_EQ(wait(start("group", {"--steps", "1"}, {"RANK=0"})), 2);
-  EXPECT_EQ(wait(start("group", {"--steps", "1"}, {"RANK=2", "WORLD_SIZE=2"})), 2);
-  EXPECT_EQ(wait(start("group", {"--steps", "1"}, {"RANK=0", "WORLD_SIZE=2"})), 2);
-  EXPECT_EQ(
-      wait(start("group", {"--steps", "1"}, {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=x"})),
-      2);
+/// Of what the test was started with, nothing counts.
+WorldPlace world(const std::vector<std::pair<const char*, const char*>>& variables) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "TORCHELASTIC_USE_AGENT_STORE"}) {
+    ::unsetenv(name);
+  }
+  for (const auto& [name, value] : variables) ::setenv(name, value, 1);
+  const auto clean_up = [&] {
+    for (const auto& [name, value] : variables) ::unsetenv(name);
+  };
+  try {
+    const WorldPlace place = world_from_environment();
+    clean_up();
+    return place;
+  } catch (...) {
+    clean_up();
+    throw;
+  }
+}
+
+TEST(World, TorchrunAndMpirunAreUnderstood) {
+  EXPECT_EQ(world({}).size, 1);
+  const WorldPlace torchrun = world({{"RANK", "3"},
+                                     {"WORLD_SIZE", "4"},
+                                     {"LOCAL_RANK", "1"},
+                                     {"MASTER_ADDR", "node-0"},
+                                     {"MASTER_PORT", "1234"},
+                                     {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
+  EXPECT_EQ(torchrun.rank, 3);
+  EXPECT_EQ(torchrun.size, 4);
+  EXPECT_EQ(torchrun.local_rank, 1);
+  EXPECT_EQ(torchrun.address, "node-0");
+  EXPECT_EQ(torchrun.port, 1234);
+  EXPECT_TRUE(torchrun.store_is_there);
+  const WorldPlace mpirun = world({{"OMPI_COMM_WORLD_RANK", "1"},
+                                   {"OMPI_COMM_WORLD_SIZE", "2"},
+                                   {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  EXPECT_EQ(mpirun.rank, 1);
+  EXPECT_EQ(mpirun.size, 2);
+  EXPECT_EQ(mpirun.local_rank, 1);
+  EXPECT_EQ(mpirun.address, "127.0.0.1");
+  EXPECT_FALSE(mpirun.store_is_there);
+}
+
+TEST(World, WrongVariablesAreNamed) {
+  const auto refusal = [](const std::vector<std::pair<const char*, const char*>>& variables) {
+    try {
+      world(variables);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refusal({{"RANK", "0"}}).find("WORLD_SIZE"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}).find("RANK = 2"), std::string::npos);
+  EXPECT_NE(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}}).find("MASTER_ADDR"), std::string::npos);
+  EXPECT_NE(refusal({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "x"}}).find("= x"),
+            std::string::npos);
+  // On several machines the place to meet must be given.
+  EXPECT_NE(refusal({{"OMPI_COMM_WORLD_RANK", "0"},
+                     {"OMPI_COMM_WORLD_SIZE", "2"},
+                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}})
+                .find("MASTER_ADDR"),
+            std::string::npos);
 }
 
 TEST_F(DataParallel, NobodyElseComes) {

@@ -81,7 +81,15 @@ TEST_F(Machine, MemoryOfTheTinyModelIsPredicted) {
 
 TEST_F(Machine, MoreRowsAreInThePrediction) {
   compare(tiny_path(), std::string(ORTHRUS_SOURCE_DIR) + "/trainer/tests/data/tiny_train.shard",
-          {"--row-tokens", "1500", "--row-blocks", "400", "--optimizer", "muon"});
+          {"--row-tokens", "800", "--row-blocks", "200", "--optimizer", "muon"});
+}
+
+TEST_F(Machine, ARunThatCannotFitIsRefused) {
+  EXPECT_EQ(wait(spawn({ORTHRUS_TRAIN_PROGRAM, "fit", "-m", tiny_path(), "--data",
+                        folder_ + "/made.shard", "-o", out("run"), "--row-blocks", "65536",
+                        "--block", "1024", "--steps", "1"})),
+            1);
+  EXPECT_FALSE(std::filesystem::exists(out("run")));  // before anything was begun
 }
 
 class DemoMachine : public Machine {
