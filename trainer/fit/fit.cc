@@ -72,6 +72,15 @@ ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint, at
   return tensors;
 }
 
+/// At most `count` of the documents, from all over the list, so that every kind is among them.
+std::vector<Document> spread(const std::vector<Document>& documents, int64_t count) {
+  const size_t size = documents.size();
+  const size_t taken = std::min(size, static_cast<size_t>(count));
+  std::vector<Document> chosen;
+  for (size_t i = 0; i < taken; ++i) chosen.push_back(documents[i * size / taken]);
+  return chosen;
+}
+
 class Run {
  public:
   Run(const FitOptions& options, const ProcessGroup& group, at::Device device, Precision precision)
@@ -84,9 +93,9 @@ class Run {
         student_(model_, options.student),
         plan_(data_, options.plan),
         settings_(settings_json(options, model_, base_hash(*checkpoint_.tensors), data_)) {
-    if (!options.held_out.empty()) held_out_ = read_for(options.held_out).documents;
-    const auto most = static_cast<size_t>(options.evaluation_documents);
-    if (held_out_.size() > most) held_out_.resize(most);
+    if (!options.held_out.empty()) {
+      held_out_ = spread(read_for(options.held_out).documents, options.evaluation_documents);
+    }
     start();
   }
 
