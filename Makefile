@@ -7,12 +7,12 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'trainer/*.h' 't
 UNIT_TESTS := ^(base|formats|text|kernels|cache|model|decode|engine|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-all train demo test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
+.PHONY: help build build-all with-trainer train demo test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
   format clean pull
 
 help:
 	@echo "make build     the program, at build/orthrus (installs missing Debian packages first)"
-	@echo "make train     the trainer, at build-train/orthrus-train (docs/training.md)"
+	@echo "make train     the trainer, at build/orthrus-train (docs/training.md)"
 	@echo "make demo      fetch the demo model, generate on it with both views and compare"
 	@echo "make test      every test"
 	@echo "make bench     measure this machine and the engine; results in build/bench/"
@@ -33,14 +33,15 @@ build: build/.setup
 	@cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >build/cmake.log || { cat build/cmake.log; exit 1; }
 	@cmake --build build -j $(JOBS) --target orthrus
 
-build-all: build
+with-trainer: build
+	@cmake -S . -B build -DORTHRUS_TRAINER=ON >build/cmake.log || { cat build/cmake.log; exit 1; }
+
+build-all: with-trainer
 	@cmake --build build -j $(JOBS)
 
-# The trainer beside a program of its own build, which makes its data; build/ stays as it is.
-train: build/.setup
-	@mkdir -p build-train
-	@cmake -S . -B build-train -G Ninja -DORTHRUS_TRAINER=ON >build-train/cmake.log || { cat build-train/cmake.log; exit 1; }
-	@cmake --build build-train -j $(JOBS) --target orthrus-train orthrus
+# The trainer stands beside the program, which makes its data.
+train: with-trainer
+	@cmake --build build -j $(JOBS) --target orthrus-train
 
 .venv/.setup: scripts/requirements-test.txt build/.setup
 	@python3 -m venv .venv
@@ -96,4 +97,4 @@ format: build/.setup
 	@clang-format-14 -i $(CXX_FILES)
 
 clean:
-	@rm -rf build build-train build-asan build-tsan build-fuzz .venv
+	@rm -rf build build-asan build-tsan build-fuzz .venv

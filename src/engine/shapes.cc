@@ -8,7 +8,7 @@ namespace orthrus {
 namespace {
 
 /// As in the config.json files that Hugging Face hosts for these models.
-std::array<ModelConfig, 3> make_shapes() {
+std::array<ModelConfig, 4> make_shapes() {
   ModelConfig qwen;
   qwen.architecture = Architecture::kQwen3;
   qwen.name = "qwen3-0.6b";
@@ -29,6 +29,14 @@ std::array<ModelConfig, 3> make_shapes() {
   larger.hidden_size = 2048;
   larger.intermediate_size = 6144;
 
+  ModelConfig largest = qwen;
+  largest.name = "qwen3-8b";
+  largest.hidden_size = 4096;
+  largest.intermediate_size = 12288;
+  largest.num_layers = 36;
+  largest.num_heads = 32;
+  largest.tie_word_embeddings = false;
+
   ModelConfig smol;
   smol.architecture = Architecture::kLlama;
   smol.name = "smollm2-135m";
@@ -43,7 +51,7 @@ std::array<ModelConfig, 3> make_shapes() {
   smol.rms_norm_eps = 1e-5;
   smol.rope.theta = 1e5;
   smol.tie_word_embeddings = true;
-  return {qwen, larger, smol};
+  return {qwen, larger, largest, smol};
 }
 
 }  // namespace

@@ -234,7 +234,8 @@ TEST(Shapes, NamedOnesAndNoOthers) {
   EXPECT_TRUE(qwen.qk_norm);
   EXPECT_EQ(named_shape("smollm2-135m").num_layers, 30);
   EXPECT_EQ(named_shape("qwen3-1.7b").intermediate_size, 6144);
-  EXPECT_THROW(named_shape("qwen3-8b"), Error);
+  EXPECT_FALSE(named_shape("qwen3-8b").tie_word_embeddings);
+  EXPECT_THROW(named_shape("qwen3-9b"), Error);
 }
 
 TEST(EvalReport, JsonSaysWhatTheSummarySays) {

@@ -10,6 +10,7 @@ using Runner = std::function<int()>;
 Runner add_data_command(CLI::App& program);
 Runner add_fit_command(CLI::App& program);
 Runner add_export_command(CLI::App& program);
+Runner add_plan_command(CLI::App& program);
 Runner add_plot_command(CLI::App& program);
 
 }  // namespace orthrus::train

@@ -33,6 +33,7 @@ int run(int argc, char** argv) {
   runners["data"] = train::add_data_command(program);
   runners["fit"] = train::add_fit_command(program);
   runners["export"] = train::add_export_command(program);
+  runners["plan"] = train::add_plan_command(program);
   runners["plot"] = train::add_plot_command(program);
   try {
     program.parse(argc, argv);

@@ -387,6 +387,9 @@ bool Run::train() {
     return false;
   }
   evaluate();
+  if (group_.first()) {
+    log_->write({{"event", "end"}, {"step", state_.step}, {"memory_peak_bytes", peak_memory()}});
+  }
   return true;
 }
 

@@ -1,5 +1,6 @@
 #include "trainer/fit/flops.h"
 
+#include <algorithm>
 #include <set>
 
 namespace orthrus::train {
@@ -22,6 +23,17 @@ double training_flops(const ModelConfig& c, const PlannedRow& row, int64_t block
   const double head_rows = static_cast<double>(imitated.size()) + 2 * static_cast<double>(targets);
   return 2 * ((tokens + 2 * block_rows) * static_cast<double>(all) +
               block_rows * static_cast<double>(trained) + head_rows * head);
+}
+
+PlannedRow full_row(const RowPlanOptions& options) {
+  const int64_t last = options.row_tokens - options.block_size;  // anchor of the last whole block
+  const int64_t blocks = std::min(options.row_blocks, last + 1);
+  const int64_t targets = options.block_size - (options.train_last ? 0 : 1);
+  PlannedRow planned;
+  planned.row.tokens.resize(static_cast<size_t>(options.row_tokens));
+  planned.row.documents = {{0, options.row_tokens}};
+  for (int64_t i = 0; i < blocks; ++i) planned.blocks.push_back({{i * last / blocks, 0}, targets});
+  return planned;
 }
 
 }  // namespace orthrus::train

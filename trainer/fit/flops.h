@@ -11,4 +11,7 @@ namespace orthrus::train {
 /// each row that is trained. Attention, norms and the optimiser do not count.
 double training_flops(const ModelConfig& config, const PlannedRow& row, int64_t block_size);
 
+/// A row with as many tokens and whole blocks as the options allow, anchors evenly spread.
+PlannedRow full_row(const RowPlanOptions& options);
+
 }  // namespace orthrus::train

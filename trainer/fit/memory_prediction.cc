@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <numeric>
+#include <string_view>
 
 namespace orthrus::train {
 namespace {
@@ -30,7 +31,7 @@ struct LayerSizes {
 /// Floats a row that the diffusion view keeps in a layer for its backward pass.
 int64_t kept_floats(const ModelConfig& c, const LayerSizes& s) {
   const int64_t norms = 2 * s.hidden + (c.qk_norm ? s.q + s.kv : 0);
-  const int64_t products = s.hidden + s.q;  // inputs of the trained ones
+  const int64_t products = s.hidden + s.q;       // inputs of the trained ones
   const int64_t attention = 2 * s.q + 3 * s.kv;  // the projections, and q and k once rotated
   return norms + products + attention + 2 * s.wide;
 }
@@ -100,6 +101,15 @@ int64_t resident_memory() {
   int64_t size = 0, resident = 0;
   file >> size >> resident;
   return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+int64_t peak_memory() {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    constexpr std::string_view kName = "VmHWM:";
+    if (line.starts_with(kName)) return std::stoll(line.substr(kName.size())) * 1024;
+  }
+  return 0;
 }
 
 }  // namespace orthrus::train

@@ -37,7 +37,8 @@ MemoryPrediction predict_memory(const ModelConfig& config, const MemoryQuestion&
 /// Bytes of a file of tensors that its hash brings into memory: the pages around both ends of each.
 int64_t mapped_memory(const TensorSource& tensors);
 
-/// Bytes of this process in memory now.
+/// Bytes of this process in memory now, and at most so far.
 int64_t resident_memory();
+int64_t peak_memory();
 
 }  // namespace orthrus::train
