@@ -43,8 +43,9 @@ Runner add_data_command(CLI::App& program) {
   app->add_option("--backend", o.generate.backend,
                   "engine: `orthrus generate` answers; torch: this program (default: engine, torch "
                   "where the device is not the CPU)")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Backend>{
-          {"engine", Backend::kEngine}, {"torch", Backend::kTorch}}));
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, Backend>{{"engine", Backend::kEngine}, {"torch", Backend::kTorch}}))
+      ->option_text("TEXT:{engine,torch}");
   app->add_option("--device", o.generate.device, "of libtorch: cpu, cuda or cuda:N")
       ->capture_default_str();
   app->add_option("--weights", o.generate.weights,

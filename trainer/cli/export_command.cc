@@ -21,7 +21,8 @@ Runner add_export_command(CLI::App& program) {
       ->transform(CLI::CheckedTransformer(
           std::map<std::string, ExportForm>{{"bf16", ExportForm::kBf16},
                                             {"int8", ExportForm::kInt8},
-                                            {"checkpoint", ExportForm::kCheckpoint}}));
+                                            {"checkpoint", ExportForm::kCheckpoint}}))
+      ->option_text("TEXT:{bf16,int8,checkpoint}=bf16");
   app->add_option("--part-bytes", options->part_bytes,
                   "write an adapter in parts of at most so many bytes (16MiB, say) and their index")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));

@@ -73,15 +73,22 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
   app.add_option("--optimizer", o.student.optimizer,
                  "adamw, or muon for the projections (adamw for the rest)")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Optimizer>{
-          {"adamw", Optimizer::kAdamW}, {"muon", Optimizer::kMuon}}));
-  app.add_option("--weight-decay", o.student.adamw.weight_decay)->capture_default_str();
+          {"adamw", Optimizer::kAdamW}, {"muon", Optimizer::kMuon}}))
+      ->option_text("TEXT:{adamw,muon}=adamw");
+  app.add_option("--weight-decay", o.student.adamw.weight_decay, "of AdamW")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--clip", o.student.clip, "largest norm of the gradient; 0: no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--seed", o.plan.seed, "of the order of rows and the anchors")
       ->capture_default_str();
-  app.add_option("--checkpoint-minutes", o.checkpoint_minutes)->capture_default_str();
-  app.add_option("--eval-minutes", o.evaluation_minutes)->capture_default_str();
+  app.add_option("--checkpoint-minutes", o.checkpoint_minutes, "between checkpoints")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--eval-minutes", o.evaluation_minutes, "between held-out evaluations")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--eval-documents", o.evaluation_documents, "held-out documents used, at most")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

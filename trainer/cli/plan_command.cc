@@ -44,16 +44,16 @@ Runner add_plan_command(CLI::App& program) {
                                 "base model: a directory, a GGUF file, or a pulled model");
   app->add_option("--shape", o.shape, "instead: a model in the shape of " + shape_names())
       ->excludes(model);
-  app->add_option("--precision", o.precision, "f32 or bf16")
+  app->add_option("--precision", o.precision, "of matrix products")
       ->check(CLI::IsMember({"f32", "bf16"}))
       ->capture_default_str();
-  app->add_option("--block", o.memory.row.block_size)
+  app->add_option("--block", o.memory.row.block_size, "rows of a block, the anchor included")
       ->check(CLI::Range(2, 1024))
       ->capture_default_str();
-  app->add_option("--row-tokens", o.memory.row.row_tokens)
+  app->add_option("--row-tokens", o.memory.row.row_tokens, "tokens of a packed row")
       ->check(CLI::Range(16, 1 << 20))
       ->capture_default_str();
-  app->add_option("--row-blocks", o.memory.row.row_blocks)
+  app->add_option("--row-blocks", o.memory.row.row_blocks, "blocks of a row, at most")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app->add_option("--tokens", o.tokens, "diffusion tokens of the run")

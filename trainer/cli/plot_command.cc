@@ -14,10 +14,14 @@ Runner add_plot_command(CLI::App& program) {
       program.add_subcommand("plot", "curves of a run as one HTML page, and a forecast");
   auto run = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
+  auto before = std::make_shared<double>(0);
   app->add_option("--run", *run, "folder of fit")->required();
   app->add_option("-o,--out", *out, "the page (default: report.html in that folder)");
-  return [run, out] {
-    const RunHistory history = read_history(*run);
+  app->add_option("--tokens-before", *before,
+                  "diffusion tokens that the adapter the run began with was trained on")
+      ->check(CLI::NonNegativeNumber);
+  return [run, out, before] {
+    const RunHistory history = read_history(*run, *before);
     write_file_atomically(out->empty() ? *run + "/report.html" : *out, html_report(history, *run));
     fmt::print("{}", forecast_text(history));
     return 0;

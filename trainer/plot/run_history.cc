@@ -8,7 +8,7 @@
 
 namespace orthrus::train {
 
-RunHistory read_history(const std::string& folder) {
+RunHistory read_history(const std::string& folder, double tokens_before) {
   const std::string path = folder + "/log.jsonl";
   std::ifstream file(path);
   if (!file) fail("{}: cannot be read", path);
@@ -19,11 +19,12 @@ RunHistory read_history(const std::string& folder) {
     try {
       const std::string event = json.value("event", "");
       if (event == "step") {
-        history.steps.push_back({json.at("tokens"), json.at("loss"), json.at("tokens_per_cycle")});
+        history.steps.push_back({tokens_before + json.at("tokens").get<double>(), json.at("loss"),
+                                 json.at("tokens_per_cycle")});
       } else if (event == "evaluation") {
-        history.evaluations.push_back({json.at("tokens"), json.at("tokens_per_cycle"),
-                                       json.at("tokens_per_cycle_mean"),
-                                       json.at("accuracy").get<std::vector<double>>()});
+        history.evaluations.push_back(
+            {tokens_before + json.at("tokens").get<double>(), json.at("tokens_per_cycle"),
+             json.at("tokens_per_cycle_mean"), json.at("accuracy").get<std::vector<double>>()});
       }
     } catch (const nlohmann::json::exception&) {
       continue;

@@ -20,7 +20,8 @@ struct RunHistory {
 };
 
 /// folder/log.jsonl. Lines that are no such events are passed over; Error(kInput) where none is.
-RunHistory read_history(const std::string& folder);
+/// tokens_before: what the run's start had been trained on, added to all tokens.
+RunHistory read_history(const std::string& folder, double tokens_before = 0);
 
 /// Least squares of tokens per cycle over the logarithm of the tokens trained on.
 struct Forecast {

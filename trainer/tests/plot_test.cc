@@ -43,6 +43,7 @@ TEST(Report, ReadsALogAndDrawsIt) {
   EXPECT_EQ(history.steps[0].loss, 6.5);
   ASSERT_EQ(history.evaluations.size(), 1u);
   EXPECT_EQ(history.evaluations[0].accuracy.size(), 2u);
+  EXPECT_EQ(read_history(folder, 1000).steps[0].tokens, 1768);
   const std::string page = html_report(history, "a <run>");
   EXPECT_NE(page.find("a &lt;run>"), std::string::npos);
   EXPECT_NE(page.find("<polyline"), std::string::npos);
