@@ -15,7 +15,8 @@ struct ChildExit {
 };
 
 /// Runs a program from PATH with these arguments (the first is its name) and waits for its end. Its
-/// stdout goes to our stderr: ours is for answers.
+/// stdout goes to our stderr: ours is for answers. Where the thread that called ends meanwhile
+/// (with its process, however that is stopped), the system ends the program too, by SIGKILL.
 ChildExit run_child(const std::vector<std::string>& arguments);
 
 }  // namespace orthrus
