@@ -90,7 +90,8 @@ sanitize-thread: pull
 lint: build/.setup
 	@clang-format-14 --dry-run --Werror $(CXX_FILES)
 	@cppcheck --quiet --std=c++20 --language=c++ --enable=warning,portability \
-	  --suppressions-list=scripts/cppcheck-suppressions.txt --error-exitcode=1 -I include -I src -j $(JOBS) src
+	  --suppressions-list=scripts/cppcheck-suppressions.txt --error-exitcode=1 -I include -I src -I . -j $(JOBS) \
+	  -i trainer/tests src trainer
 	@python3 tests/include_directions.py .
 
 format: build/.setup
