@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/available_memory.h"
 #include "base/error.h"
-#include "cli/available_memory.h"
 #include "cli/command.h"
 #include "cli/model_size.h"
 #include "cli/result_report.h"

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/options.h"
 #include "engine/model_registry.h"
 #include "trainer/cli/commands.h"
 #include "trainer/data/make_data.h"
@@ -34,9 +35,11 @@ Runner add_data_command(CLI::App& program) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app->add_option("--temp", o.generate.batch.temperature, "0: greedy")
+      ->check(number_in(0, 100))
+      ->capture_default_str();
+  app->add_option("--seed", o.generate.seed, "of the noise")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app->add_option("--seed", o.generate.seed, "of the noise")->capture_default_str();
   app->add_option("--batch", o.generate.batch.rows, "sequences that share passes")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

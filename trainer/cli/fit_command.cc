@@ -1,6 +1,7 @@
 #include <map>
 #include <memory>
 
+#include "cli/options.h"
 #include "engine/model_registry.h"
 #include "trainer/cli/commands.h"
 #include "trainer/fit/fit.h"
@@ -22,15 +23,18 @@ void add_model_flags(CLI::App& app, FitOptions& o) {
                  "of matrix products: f32, bf16, or auto: bf16 where that is faster")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->capture_default_str();
-  app.add_option("--device", o.device, "auto, cpu or cuda")->capture_default_str();
+  app.add_option("--device", o.device, "auto, cpu, cuda or cuda:N")->capture_default_str();
   app.add_option("--peer-minutes", o.peer_minutes, "how long a process waits for another one")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(0.01, 1e5))
       ->capture_default_str();
-  app.add_option("--block", o.student.block_size, "rows of a block, the anchor included")
-      ->check(CLI::Range(2, 1024))
+  o.student.block_size = 0;
+  app.add_option("--block", o.student.block_size,
+                 "rows of a block, the anchor included; 0: as the start was trained, 8 for copies")
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   app.add_option("--mask-token", o.mask_token,
-                 "a vocabulary row as the mask (default: a trained embedding)");
+                 "a vocabulary row as the mask (default: a trained embedding)")
+      ->check(CLI::NonNegativeNumber);
 }
 
 void add_loss_flags(CLI::App& app, FitOptions& o) {
@@ -38,14 +42,14 @@ void add_loss_flags(CLI::App& app, FitOptions& o) {
                "train the last row of a block too, which one-pass cycles use");
   app.add_option("--position-decay", o.student.position_decay,
                  "row i of a block weighs exp(-i / this); 0: all alike")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 1e6))
       ->capture_default_str();
   app.add_option("--temperature", o.student.loss.temperature, "of both views in the loss")
-      ->check(CLI::Range(0.01, 100.0))
+      ->check(number_in(0.01, 100))
       ->capture_default_str();
   app.add_option("--cross-entropy", o.student.loss.cross_entropy,
                  "share of the cross-entropy in the loss, the rest is KL")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_in(0, 1))
       ->capture_default_str();
 }
 
@@ -53,7 +57,7 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
   app.add_option("--steps", o.steps, "length of the run in steps (exact when resumed)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--minutes", o.minutes, "length of the run where --steps is not given")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1e-3, 1e7))
       ->capture_default_str();
   app.add_option("--row-tokens", o.plan.row_tokens, "tokens of a packed row")
       ->check(CLI::Range(16, 1 << 20))
@@ -65,7 +69,7 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--lr", o.learning_rate, "highest learning rate; falls to a tenth in a cosine")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1e-12, 1e3))
       ->capture_default_str();
   app.add_option("--warmup", o.warmup_steps, "steps until it is reached")
       ->check(CLI::NonNegativeNumber)
@@ -76,18 +80,19 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
           {"adamw", Optimizer::kAdamW}, {"muon", Optimizer::kMuon}}))
       ->option_text("TEXT:{adamw,muon}=adamw");
   app.add_option("--weight-decay", o.student.adamw.weight_decay, "of AdamW")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 1e3))
       ->capture_default_str();
   app.add_option("--clip", o.student.clip, "largest norm of the gradient; 0: no limit")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 1e9))
       ->capture_default_str();
   app.add_option("--seed", o.plan.seed, "of the order of rows and the anchors")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--checkpoint-minutes", o.checkpoint_minutes, "between checkpoints")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 1e7))
       ->capture_default_str();
   app.add_option("--eval-minutes", o.evaluation_minutes, "between held-out evaluations")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 1e7))
       ->capture_default_str();
   app.add_option("--eval-documents", o.evaluation_documents, "held-out documents used, at most")
       ->check(CLI::PositiveNumber)
@@ -104,8 +109,6 @@ Runner add_fit_command(CLI::App& program) {
   add_schedule_flags(*app, *options);
   return [options] {
     options->student.muon.weight_decay = options->student.adamw.weight_decay;
-    options->plan.block_size = options->student.block_size;
-    options->plan.train_last = options->student.train_last;
     options->model = resolve_model(options->model).path;
     fit(*options);
     return 0;

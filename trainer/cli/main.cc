@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
+#include "formats/printable.h"
 #include "trainer/cli/commands.h"
 #include "trainer/cli/launcher.h"
 
@@ -20,6 +21,12 @@ void set_threads(int asked) {
   at::set_num_threads(asked > 0 ? asked : orthrus::usable_threads());
 }
 
+/// In one line; libtorch's own messages have several, the first of which says what happened.
+int report(const std::string& message, int code) {
+  spdlog::error("{}", orthrus::printable(message.substr(0, message.find('\n'))));
+  return code;
+}
+
 int run(int argc, char** argv) {
   using namespace orthrus;
   CLI::App program("orthrus-train: a diffusion view for any base model");
@@ -28,7 +35,7 @@ int run(int argc, char** argv) {
   int threads = 0;
   program
       .add_option("-t,--threads", threads, "0: OMP_NUM_THREADS, else all that this process may use")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1024));
   std::map<std::string, train::Runner> runners;
   runners["data"] = train::add_data_command(program);
   runners["fit"] = train::add_fit_command(program);
@@ -39,17 +46,19 @@ int run(int argc, char** argv) {
     program.parse(argc, argv);
     set_threads(threads);
     return runners.at(program.get_subcommands().front()->get_name())();
+  } catch (const CLI::Success& help) {
+    return program.exit(help);
   } catch (const CLI::ParseError& error) {
-    return program.exit(error) == 0 ? 0 : 2;
+    return report(error.what(), 2);
   } catch (const Error& error) {
-    spdlog::error("{}", error.what());
-    return error.kind() == ErrorKind::kUsage ? 2 : 1;
+    return report(error.what(), error.kind() == ErrorKind::kUsage ? 2 : 1);
+  } catch (const c10::Error& error) {
+    return report(error.what_without_backtrace(), 1);
   } catch (const std::bad_alloc&) {
-    spdlog::error("not enough memory");
+    return report("out of memory", 1);
   } catch (const std::exception& error) {
-    spdlog::error("internal error: {}", error.what());
+    return report(error.what(), 1);
   }
-  return 1;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "cli/options.h"
 #include "engine/model_registry.h"
 #include "engine/shapes.h"
 #include "formats/checkpoint.h"
@@ -57,10 +58,10 @@ Runner add_plan_command(CLI::App& program) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   app->add_option("--tokens", o.tokens, "diffusion tokens of the run")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1, 1e18))
       ->capture_default_str();
   app->add_option("--gflops", o.gflops, "operations a second in 1e9: prints the time")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, 1e15));
   return [options] {
     PlanOptions& plan = *options;
     if (plan.model.empty() && plan.shape.empty()) {

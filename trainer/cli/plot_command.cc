@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/atomic_file.h"
+#include "cli/options.h"
 #include "trainer/cli/commands.h"
 #include "trainer/plot/report.h"
 
@@ -19,7 +20,7 @@ Runner add_plot_command(CLI::App& program) {
   app->add_option("-o,--out", *out, "the page (default: report.html in that folder)");
   app->add_option("--tokens-before", *before,
                   "diffusion tokens that the adapter the run began with was trained on")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, 1e18));
   return [run, out, before] {
     const RunHistory history = read_history(*run, *before);
     write_file_atomically(out->empty() ? *run + "/report.html" : *out, html_report(history, *run));

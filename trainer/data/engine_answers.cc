@@ -63,17 +63,18 @@ void EngineAnswers::answer_round(std::span<const AnswerRequest> requests, const 
   const std::string& program = options_.program;
   const ScratchFile input(scratch_ + ".prompts.jsonl"), output(scratch_ + ".answers.jsonl");
   write_file_atomically(input.path, prompt_lines(requests));
+  size_t longest = 0;
+  for (const AnswerRequest& request : requests) longest = std::max(longest, request.prompt.size());
+  const int64_t context = static_cast<int64_t>(longest) + batch.max_tokens;
   run({program, "generate", input.path, "-o", output.path, "-m", options_.model, "--view", "ar",
-       "--weights", options_.weights, "--batch", std::to_string(batch.rows), "-n",
-       std::to_string(batch.max_tokens), "--temp", fmt::format("{}", batch.temperature)});
+       "--weights", options_.weights, "--batch", std::to_string(batch.rows), "-c",
+       std::to_string(context), "-n", std::to_string(batch.max_tokens), "--temp",
+       fmt::format("{}", batch.temperature)});
   std::vector<bool> answered(requests.size(), false);
   std::ifstream file(output.path);
   size_t count = 0;
   for (std::string line; std::getline(file, line);) {
     const nlohmann::json json = parse_json(line, output.path);
-    if (json.contains("error")) {
-      fail("{} generate: {}", program, printable(json["error"].dump()));
-    }
     try {
       const auto index = json.at("index").get<size_t>();
       if (answered.at(index)) continue;

@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/log.h"
 #include "engine/prompt_lines.h"
 #include "engine/template_request.h"
@@ -16,6 +18,7 @@
 #include "formats/file_exists.h"
 #include "formats/json.h"
 #include "text/chat_template.h"
+#include "text/jinja_string.h"
 #include "text/tokenizer.h"
 #include "trainer/data/overlap.h"
 #include "trainer/data/self_prompts.h"
@@ -43,6 +46,7 @@ class Maker {
     std::error_code error;
     std::filesystem::create_directories(options.out, error);
     if (error) fail("{}: cannot be created: {}", options.out, error.message());
+    lock_.emplace(options.out);
   }
 
   void run();
@@ -53,6 +57,7 @@ class Maker {
   void hold_out(const std::string& path);
   void add_file(const std::string& path);
   void add_self_prompts();
+  void drop_too_long();
   void add_user_text(const std::string& text);
   void add_chat(Json request);
   Json chat(const std::string& text) const;
@@ -63,6 +68,7 @@ class Maker {
   void make_shards();
 
   const MakeDataOptions& options_;
+  std::optional<FolderLock> lock_;
   Checkpoint checkpoint_;
   Tokenizer tokenizer_;
   std::unique_ptr<ChatTemplate> template_;
@@ -101,8 +107,11 @@ std::vector<PromptLine> Maker::lines_of(const std::string& path, int64_t limit) 
   if (!path.ends_with(".txt")) return parse_prompt_lines(text, path, limit);
   std::vector<PromptLine> prompts;
   std::istringstream lines(text);
+  size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
+    ++number;
     if (line.empty()) continue;
+    if (!jinja::is_valid_utf8(line)) fail("{}: line {} is not UTF-8", path, number);
     if (limit > 0 && static_cast<int64_t>(prompts.size()) == limit) break;
     prompts.emplace_back().prompt = line;
   }
@@ -143,14 +152,37 @@ void Maker::add_file(const std::string& path) {
   }
 }
 
+/// Error(kUsage) where the file was made with other flags.
+std::vector<std::string> read_self_prompts(const std::string& path, const Json& asked) {
+  const Json saved = Json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
+  const bool whole = saved.is_object() && saved.contains("asked") && saved.contains("texts") &&
+                     saved["texts"].is_array();
+  if (!whole) fail("{}: not a list of self-prompts", path);
+  if (saved["asked"] != asked) {
+    fail_usage("{}: made with {}, now asked for with {}", path, saved["asked"].dump(),
+               asked.dump());
+  }
+  std::vector<std::string> texts;
+  for (const Json& text : saved["texts"]) {
+    if (!text.is_string()) fail("{}: not a list of texts", path);
+    texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
 /// Written once and kept beside the shards, so that a later call has the same ones.
 void Maker::add_self_prompts() {
   if (options_.self_prompts == 0) return;
   if (!template_) fail("self-prompts: the model has no chat template");
   const std::string path = options_.out + "/self-prompts.json";
+  const Json asked{{"count", options_.self_prompts},
+                   {"seed", options_.generate.seed},
+                   {"starts", options_.self_prompt_starts},
+                   {"system_prompt", options_.system_prompt},
+                   {"base_hash", base_hash(*checkpoint_.tensors)}};
   std::vector<std::string> texts;
   if (file_exists(path)) {
-    texts = read_json_file(path, size_t{1} << 30).get<std::vector<std::string>>();
+    texts = read_self_prompts(path, asked);
   } else {
     // What the template puts before and after a user's text.
     const std::string mark = "\x01USER TEXT\x01";
@@ -165,9 +197,20 @@ void Maker::add_self_prompts() {
                                     generate.batch.rows,    generate.seed};
     if (request.stop.empty()) fail("self-prompts: the chat template does not end a user's turn");
     texts = self_prompts(request, tokenizer_, *answerer_);
-    write_file_atomically(path, nlohmann::json(texts).dump());
+    write_file_atomically(path, Json{{"asked", asked}, {"texts", texts}}.dump());
   }
   for (const std::string& text : texts) add_user_text(text);
+}
+
+/// FNV-1a over the tokens of all prompts, 64 bits.
+uint64_t hash_of(const std::vector<std::vector<int32_t>>& prompts) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
+  for (const std::vector<int32_t>& prompt : prompts) {
+    add(prompt.size());
+    for (const int32_t token : prompt) add(static_cast<uint64_t>(token));
+  }
+  return hash;
 }
 
 std::map<std::string, std::string> Maker::provenance() const {
@@ -181,6 +224,7 @@ std::map<std::string, std::string> Maker::provenance() const {
       {"weights", g.weights},
       {"prompt_files", files},
       {"prompts", std::to_string(prompts_.size())},
+      {"prompts_hash", fmt::format("{:016x}", hash_of(prompts_))},
       {"self_prompts", std::to_string(options_.self_prompts)},
       {"shard_documents", std::to_string(options_.shard_documents)},
       {"max_tokens", std::to_string(g.batch.max_tokens)},
@@ -262,6 +306,18 @@ void Maker::make_shards() {
   });
 }
 
+/// Prompts that leave no room for an answer within the model's positions.
+void Maker::drop_too_long() {
+  const int64_t limit = checkpoint_.config.max_position_embeddings;
+  const int64_t answer = options_.generate.batch.max_tokens;
+  const size_t dropped = std::erase_if(prompts_, [&](const std::vector<int32_t>& prompt) {
+    return limit > 0 && static_cast<int64_t>(prompt.size()) + answer > limit;
+  });
+  if (dropped == 0) return;
+  spdlog::warn("{} prompts left out: with {} tokens of answer they pass the model's {}", dropped,
+               answer, limit);
+}
+
 void Maker::run() {
   for (const std::string& path : options_.held_out) hold_out(path);
   for (const std::string& path : options_.prompts) add_file(path);
@@ -270,6 +326,7 @@ void Maker::run() {
     spdlog::info("{} prompts left out: they share {} words in a row with held-out ones", left_out_,
                  Overlap::kWords);
   }
+  drop_too_long();
   if (prompts_.empty()) fail_usage("no prompts: --prompts or --self-prompts brings some");
   make_shards();
   const Shard all = read_shards({options_.out});

@@ -1,28 +1,13 @@
 #include "trainer/data/torch_answers.h"
 
-#include <ATen/Context.h>
-
 #include <optional>
 
 #include "base/error.h"
+#include "trainer/model/device.h"
 #include "trainer/model/generate.h"
 
 namespace orthrus::train {
 namespace {
-
-at::Device parse_device(const std::string& name) {
-  std::optional<at::Device> device;
-  try {
-    device.emplace(name);
-  } catch (const c10::Error&) {
-    // below
-  }
-  if (!device || !(device->is_cpu() || device->is_cuda())) {
-    fail_usage("device \"{}\": expected cpu, cuda or cuda:N", name);
-  }
-  if (device->is_cuda() && !at::hasCUDA()) fail_usage("device {}: this libtorch has no CUDA", name);
-  return *device;
-}
 
 at::ScalarType parse_type(const std::string& weights, at::Device device) {
   if (weights == "f32" || (weights == "auto" && device.is_cpu())) return at::kFloat;

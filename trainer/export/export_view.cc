@@ -55,9 +55,9 @@ struct TrainedView {
 std::string checkpoint_of(const std::string& run) {
   std::error_code error;
   if (!fs::is_directory(run, error)) return run;
-  const auto latest = latest_state(run);
-  if (!latest) fail("{}: holds no checkpoint of a run", run);
-  return *latest;
+  const auto states = saved_states(run);
+  if (states.empty()) fail("{}: holds no checkpoint of a run", run);
+  return states.front();
 }
 
 TrainedView load_view(const Checkpoint& base, const std::string& run) {
@@ -80,7 +80,7 @@ TrainedView load_view(const Checkpoint& base, const std::string& run) {
   StudentOptions options;
   options.block_size = view.block_size;
   Student student(model, options);
-  load_state(path, student.parameters());
+  load_parameters(path, student.parameters());
   view.tensors = model.tensors().diffusion();
   view.facts = {{"training_steps", std::to_string(info.state.step)},
                 {"training_tokens", std::to_string(info.state.tokens)},

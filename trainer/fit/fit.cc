@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <numbers>
 #include <optional>
+#include <span>
 
 #include "base/atomic_file.h"
+#include "base/available_memory.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/log.h"
-#include "cli/available_memory.h"
 #include "trainer/fit/data_parallel.h"
 #include "trainer/fit/flops.h"
 #include "trainer/fit/matmul_rate.h"
@@ -22,6 +24,7 @@
 #include "trainer/fit/simulate.h"
 #include "trainer/fit/stop_signals.h"
 #include "trainer/fit/training_state.h"
+#include "trainer/model/device.h"
 
 namespace orthrus::train {
 namespace {
@@ -33,11 +36,11 @@ double now() {
   return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
 }
 
+/// cuda without a number: that of the process among those of its machine.
 at::Device choose_device(const std::string& name, int local_rank) {
-  if (name == "cpu" || (name == "auto" && !at::hasCUDA())) return at::kCPU;
-  if (name != "auto" && name != "cuda") fail_usage("device {}: expected auto, cpu or cuda", name);
-  if (!at::hasCUDA())
-    fail_usage("device cuda: there is none, or this build's libtorch has no CUDA");
+  if (name == "auto" && !at::hasCUDA()) return at::kCPU;
+  const at::Device device = parse_device(name == "auto" ? "cuda" : name);
+  if (device.is_cpu() || device.has_index()) return device;
   return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(local_rank));
 }
 
@@ -55,6 +58,9 @@ ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint, at
     tensors = load_tensors(checkpoint, DiffusionSource::kCopy);
   } else if (!o.adapter.empty()) {
     const Adapter adapter = open_adapter(o.adapter, checkpoint.config);
+    if (!adapter.base_hash.empty() && adapter.base_hash != base_hash(*checkpoint.tensors)) {
+      spdlog::warn("{}: trained beside another model or another form of it", o.adapter);
+    }
     tensors = load_tensors(checkpoint, DiffusionSource::kAdapter, &adapter);
   } else {
     tensors = load_tensors(checkpoint, checkpoint.config.is_orthrus ? DiffusionSource::kCheckpoint
@@ -107,6 +113,7 @@ class Run {
   Json measure_machine();
   void start();
   void open_folder();
+  void resume_from(const std::vector<std::string>& states);
   bool goes_on(const StopSignals& stop);
   double share_done() const;
   double learning_rate() const;
@@ -115,7 +122,7 @@ class Run {
   void show(const StepStats& stats, double rate, double flops) const;
   void evaluate();
   void save();
-  [[noreturn]] void stop_at_bad_row(const PlannedRow& row, const std::string& what);
+  [[noreturn]] void stop_at_bad_step(std::span<const PlannedRow> rows, const std::string& what);
 
   FitOptions options_;
   const ProcessGroup& group_;
@@ -128,6 +135,7 @@ class Run {
   RowPlan plan_;
   Json settings_;
   TrainingState state_;
+  std::optional<FolderLock> lock_;
   std::optional<RunLog> log_;
   double gradient_norm_ = 0;
   double step_flops_ = 0;
@@ -202,20 +210,35 @@ void Run::open_folder() {
   std::error_code error;
   std::filesystem::create_directories(options_.out, error);
   if (error) fail("{}: cannot be created: {}", options_.out, error.message());
-  const auto latest = latest_state(options_.out);
-  if (latest && !options_.resume) {
+  lock_.emplace(options_.out);
+  const auto states = saved_states(options_.out);
+  if (!states.empty() && !options_.resume) {
     fail_usage("{}: holds a run already: --resume goes on with it", options_.out);
   }
-  if (!latest) {
+  remove_unfinished_states(options_.out);
+  if (states.empty()) {
     log_.emplace(options_.out, -1);
     log_->write({{"event", "start"}, {"settings", settings_}, {"machine", measure_machine()}});
     return;
   }
-  require_same_settings(settings_, inspect_state(*latest).settings, *latest);
-  state_ = load_state(*latest, student_.parameters()).state;
+  resume_from(states);
   log_.emplace(options_.out, state_.step);
   log_->write({{"event", "resume"}, {"step", state_.step}, {"machine", measure_machine()}});
-  spdlog::info("goes on from {}", *latest);
+}
+
+/// From the newest checkpoint that is whole.
+void Run::resume_from(const std::vector<std::string>& states) {
+  for (const std::string& path : states) {
+    try {
+      require_same_settings(settings_, inspect_state(path).settings, path);
+      state_ = load_state(path, student_.parameters()).state;
+      spdlog::info("goes on from {}", path);
+      return;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kUsage || &path == &states.back()) throw;
+      spdlog::warn("{}: the checkpoint before it is taken", error.what());
+    }
+  }
 }
 
 double Run::share_done() const {
@@ -234,19 +257,20 @@ double Run::learning_rate() const {
   return options_.learning_rate * warm * (0.1 + 0.9 * cosine);
 }
 
-void Run::stop_at_bad_row(const PlannedRow& row, const std::string& what) {
-  Json blocks = Json::array();
-  for (const TrainBlock& b : row.blocks) {
-    blocks.push_back({b.block.anchor, b.block.document, b.targets});
+void Run::stop_at_bad_step(std::span<const PlannedRow> rows, const std::string& what) {
+  if (!group_.first()) fail("step {}: {} is not finite", state_.step + 1, what);
+  Json saved = Json::array();
+  for (const PlannedRow& row : rows) {
+    Json blocks = Json::array();
+    for (const TrainBlock& b : row.blocks) {
+      blocks.push_back({b.block.anchor, b.block.document, b.targets});
+    }
+    saved.push_back({{"tokens", row.row.tokens}, {"blocks", blocks}});
   }
   const std::string path = options_.out + "/bad-step.json";
-  if (!group_.first()) fail("step {}: {} is not finite", state_.step + 1, what);
-  write_file_atomically(
-      path,
-      Json{
-          {"step", state_.step + 1}, {"what", what}, {"tokens", row.row.tokens}, {"blocks", blocks}}
-          .dump());
-  fail("step {}: {} is not finite: its row is in {}, the last checkpoint is as it was",
+  write_file_atomically(path,
+                        Json{{"step", state_.step + 1}, {"what", what}, {"rows", saved}}.dump());
+  fail("step {}: {} is not finite: its rows are in {}, the last checkpoint is as it was",
        state_.step + 1, what, path);
 }
 
@@ -272,12 +296,12 @@ StepStats Run::step() {
     if (!std::isfinite(part.loss)) break;
   }
   sum_stats(group_, stats, losses);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (!std::isfinite(losses[i])) stop_at_bad_row(rows[i], "the loss");
+  for (const double loss : losses) {
+    if (!std::isfinite(loss)) stop_at_bad_step(rows, "the loss");
   }
   sum_gradients(group_, student_.parameters());
   gradient_norm_ = student_.update(learning_rate(), state_.step + 1);
-  if (!std::isfinite(gradient_norm_)) stop_at_bad_row(rows.back(), "the gradient");
+  if (!std::isfinite(gradient_norm_)) stop_at_bad_step(rows, "the gradient");
   return stats;
 }
 
@@ -295,12 +319,18 @@ void Run::show(const StepStats& stats, double rate, double flops) const {
 void Run::report(const StepStats& stats, double rate_used, double seconds) {
   if (!group_.first()) return;
   const double rate = static_cast<double>(stats.tokens) / seconds;
+  std::vector<double> accuracy;
+  for (size_t i = 0; i < stats.rows.size(); ++i) {
+    if (stats.rows[i] == 0) continue;  // the last place, where it is not trained
+    accuracy.push_back(static_cast<double>(stats.agreed[i]) / static_cast<double>(stats.rows[i]));
+  }
   log_->write({{"event", "step"},
                {"step", state_.step},
                {"loss", stats.loss},
                {"gradient_norm", gradient_norm_},
                {"learning_rate", rate_used},
                {"tokens_per_cycle", stats.tokens_per_cycle()},
+               {"accuracy", accuracy},
                {"tokens", state_.tokens},
                {"tokens_per_second", rate},
                {"flops_per_second", step_flops_ / seconds},
@@ -316,8 +346,7 @@ void Run::evaluate() {
   // As `orthrus eval --weights f32` computes, with which it is to agree.
   const Precision precision = model_.precision();
   model_.set_precision(Precision::kFloat32);
-  const Simulation s =
-      simulate_cycles(model_, held_out_, options_.student.block_size, options_.plan.row_tokens);
+  const Simulation s = simulate_cycles(model_, held_out_, options_.student.block_size);
   model_.set_precision(precision);
   std::vector<double> accuracy;
   for (size_t i = 0; i < s.rows.size(); ++i) {
@@ -354,6 +383,7 @@ bool Run::goes_on(const StopSignals& stop) {
 
 bool Run::train() {
   const StopSignals stop;
+  const int64_t first = state_.step;
   if (state_.step == 0) evaluate();
   double saved = now(), evaluated = now();
   shown_ = now();
@@ -386,6 +416,7 @@ bool Run::train() {
     }
     return false;
   }
+  if (state_.step == first) return true;  // a finished run that was resumed
   evaluate();
   if (group_.first()) {
     log_->write({{"event", "end"}, {"step", state_.step}, {"memory_peak_bytes", peak_memory()}});
@@ -395,7 +426,27 @@ bool Run::train() {
 
 }  // namespace
 
-bool fit(const FitOptions& options) {
+namespace {
+
+/// Rows of a block where nobody asked: as the start has been trained, 8 for copies.
+int64_t block_of_start(const FitOptions& options) {
+  constexpr int64_t kForCopies = 8;
+  if (options.adapter == "copy") return kForCopies;
+  const ModelConfig base = open_checkpoint(options.model).config;
+  if (!options.adapter.empty()) return open_adapter(options.adapter, base).block_size;
+  return base.is_orthrus ? base.block_size : kForCopies;
+}
+
+}  // namespace
+
+bool fit(const FitOptions& given) {
+  FitOptions options = given;
+  if (options.student.block_size == 0) options.student.block_size = block_of_start(options);
+  if (options.student.block_size < 2) {
+    fail_usage("a block of {} rows: expected 2 or more", options.student.block_size);
+  }
+  options.plan.block_size = options.student.block_size;
+  options.plan.train_last = options.student.train_last;
   const WorldPlace place = world_from_environment();
   const at::Device device = choose_device(options.device, place.local_rank);
   const c10::OptionalDeviceGuard guard(device);

@@ -18,7 +18,8 @@ struct FitOptions {
   std::string out;                    ///< folder of checkpoints and the log
   bool resume = false;
 
-  RowPlanOptions plan;  ///< block_size and train_last as in `student`
+  RowPlanOptions plan;  ///< block_size and train_last are taken from `student`
+  /// block_size 0: as the start has been trained, 8 for copies.
   StudentOptions student;
   /// Of matrix products: f32, bf16, or auto: bf16 where that is faster (linear.h).
   std::string precision = "auto";
@@ -42,7 +43,7 @@ struct FitOptions {
 /// step; the first one alone writes and evaluates, and all stop together.
 /// Error(kUsage) where `out` holds a run and resume is false, or the settings differ from the
 /// run's; Error(kInput) for files, and where the loss is not finite: out/bad-step.json then holds
-/// the row.
+/// the rows of the step.
 bool fit(const FitOptions& options);
 
 }  // namespace orthrus::train

@@ -73,15 +73,15 @@ double Simulation::mean() const {
 }
 
 Simulation simulate_cycles(const DualModel& model, const std::vector<Document>& documents,
-                           int64_t block_size, int64_t most_tokens) {
+                           int64_t block_size) {
   const at::NoGradGuard no_grad;
   Simulation result;
   result.agreed.resize(static_cast<size_t>(block_size - 1));
   result.rows.resize(result.agreed.size());
   for (const Document& document : documents) {
     PackedRow row;
-    const int64_t length = std::min(static_cast<int64_t>(document.tokens.size()), most_tokens);
-    row.tokens.assign(document.tokens.begin(), document.tokens.begin() + length);
+    const auto length = static_cast<int64_t>(document.tokens.size());
+    row.tokens.assign(document.tokens.begin(), document.tokens.end());
     row.documents = {{0, length}};
     const ArPass ar = model.forward_ar(row);
     const int64_t cycles = result.cycles, accepted = result.accepted;

@@ -22,9 +22,8 @@ struct Simulation {
 
 /// Runs the two-pass cycles of greedy decoding (paper, section 3) over the answers, teacher-forced:
 /// exact where the answers are the model's own greedy ones, since then the text is the same at any
-/// draft. Counts as `orthrus eval` does: the first token of an answer belongs to the prefill. Every
-/// document is cut to `most_tokens`.
+/// draft. Counts as `orthrus eval` does: the first token of an answer belongs to the prefill.
 Simulation simulate_cycles(const DualModel& model, const std::vector<Document>& documents,
-                           int64_t block_size, int64_t most_tokens);
+                           int64_t block_size);
 
 }  // namespace orthrus::train

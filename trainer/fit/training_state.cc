@@ -31,10 +31,12 @@ std::vector<std::filesystem::path> checkpoints(const std::string& folder) {
   return found;
 }
 
+std::string value_name(const Parameter& p) { return "value." + p.name; }
+
 /// The tensors of a parameter by their names in the file.
 template <typename Visit>
 void visit(const Parameter& p, const Visit& visitor) {
-  visitor("value." + p.name, p.value);
+  visitor(value_name(p), p.value);
   visitor("mean." + p.name, p.mean);
   if (p.square.defined()) visitor("square." + p.name, p.square);
 }
@@ -85,10 +87,22 @@ void save_state(const std::string& folder, const TrainingState& state,
   for (size_t i = 0; i + kKept < all.size(); ++i) std::filesystem::remove(all[i], ignored);
 }
 
-std::optional<std::string> latest_state(const std::string& folder) {
-  const auto all = checkpoints(folder);
-  if (all.empty()) return std::nullopt;
-  return all.back().string();
+std::vector<std::string> saved_states(const std::string& folder) {
+  std::vector<std::string> newest_first;
+  for (const std::filesystem::path& path : checkpoints(folder)) newest_first.push_back(path);
+  std::reverse(newest_first.begin(), newest_first.end());
+  return newest_first;
+}
+
+void remove_unfinished_states(const std::string& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const size_t end = name.find(kSuffix);
+    // The writer's temporary names go on behind the suffix.
+    if (name.starts_with(kPrefix) && end != std::string::npos && end + kSuffix.size() < name.size())
+      std::filesystem::remove(entry.path(), ignored);
+  }
 }
 
 LoadedState inspect_state(const std::string& path) {
@@ -101,21 +115,35 @@ LoadedState inspect_state(const std::string& path) {
   return {parse_state(metadata("state"), path), metadata("settings")};
 }
 
+namespace {
+
+void copy_tensor(const SafetensorsSource& source, const std::string& name, const at::Tensor& to) {
+  const TensorInfo& info = source.require(name, to.sizes().vec());
+  if (info.type != TensorType::kF32) {
+    fail("{}: tensor {} has type {}, expected F32", source.path(), name, traits(info.type).name);
+  }
+  const at::Tensor values = at::empty(to.sizes(), at::kFloat);
+  std::memcpy(values.data_ptr(), info.data.data(), info.data.size());
+  to.detach().copy_(values);
+}
+
+}  // namespace
+
 LoadedState load_state(const std::string& path, std::vector<Parameter>& parameters) {
   const at::NoGradGuard no_grad;
   const LoadedState loaded = inspect_state(path);
   const SafetensorsSource source(path);
   for (Parameter& p : parameters) {
-    visit(p, [&](const std::string& name, const at::Tensor& t) {
-      const TensorInfo& info = source.require(name, t.sizes().vec());
-      if (info.type != TensorType::kF32) {
-        fail("{}: tensor {} has type {}, expected F32", path, name, traits(info.type).name);
-      }
-      const at::Tensor values = at::empty(t.sizes(), at::kFloat);
-      std::memcpy(values.data_ptr(), info.data.data(), info.data.size());
-      t.detach().copy_(values);
-    });
+    visit(p, [&](const std::string& name, const at::Tensor& t) { copy_tensor(source, name, t); });
   }
+  return loaded;
+}
+
+LoadedState load_parameters(const std::string& path, std::vector<Parameter>& parameters) {
+  const at::NoGradGuard no_grad;
+  const LoadedState loaded = inspect_state(path);
+  const SafetensorsSource source(path);
+  for (Parameter& p : parameters) copy_tensor(source, value_name(p), p.value);
   return loaded;
 }
 

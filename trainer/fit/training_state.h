@@ -25,8 +25,10 @@ struct TrainingState {
 void save_state(const std::string& folder, const TrainingState& state,
                 const std::vector<Parameter>& parameters, const std::string& settings);
 
-/// The newest checkpoint of a folder.
-std::optional<std::string> latest_state(const std::string& folder);
+/// The checkpoints of a folder, the newest first.
+std::vector<std::string> saved_states(const std::string& folder);
+/// Removes what a process that was killed while it wrote a checkpoint has left.
+void remove_unfinished_states(const std::string& folder);
 
 struct LoadedState {
   TrainingState state;
@@ -36,7 +38,10 @@ struct LoadedState {
 /// Its settings alone. Error(kInput) where it is no checkpoint of a run.
 LoadedState inspect_state(const std::string& path);
 
-/// Copies the checkpoint into the parameters. Error(kInput) where it is of another model.
+/// Copies the checkpoint into the parameters and their moments. Error(kInput) where it is damaged
+/// or of another model: the parameters are then in no certain state.
 LoadedState load_state(const std::string& path, std::vector<Parameter>& parameters);
+/// The parameters alone, whatever optimiser the run has.
+LoadedState load_parameters(const std::string& path, std::vector<Parameter>& parameters);
 
 }  // namespace orthrus::train

@@ -28,6 +28,7 @@ class Export : public testing::Test {
     fit_options.plan.row_tokens = 90;
     fit_options.plan.row_blocks = 10;
     fit_options.steps = 3;
+    fit_options.student.optimizer = optimizer_;
     ASSERT_TRUE(fit(fit_options));
     options_.model = tiny_path();
     options_.run = folder_ + "/run";
@@ -38,7 +39,7 @@ class Export : public testing::Test {
   ModelTensors trained() const {
     DualModel model = tiny_model(DiffusionSource::kCheckpoint);
     Student student(model, {});
-    load_state(*latest_state(options_.run), student.parameters());
+    load_parameters(saved_states(options_.run).front(), student.parameters());
     return model.tensors();
   }
   ModelTensors exported(ExportForm form, const std::string& name) {
@@ -53,9 +54,23 @@ class Export : public testing::Test {
     return load_tensors(base, DiffusionSource::kAdapter, &adapter);
   }
 
+  Optimizer optimizer_ = Optimizer::kAdamW;
   std::string folder_;
   ExportOptions options_;
 };
+
+class ExportOfMuon : public Export {
+ protected:
+  ExportOfMuon() { optimizer_ = Optimizer::kMuon; }
+};
+
+TEST_F(ExportOfMuon, HoldsTheTrainedView) {
+  const ModelTensors expected = trained();
+  const ModelTensors got = exported(ExportForm::kBf16, "muon.safetensors");
+  const at::Tensor& weight = expected.layers[0].diff.o;
+  EXPECT_LE((got.layers[0].diff.o - weight).abs().max().item<double>(),
+            weight.abs().max().item<double>() / 256);
+}
 
 TEST_F(Export, AdaptersAndCheckpointHoldTheTrainedView) {
   const ModelTensors expected = trained();

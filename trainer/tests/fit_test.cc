@@ -45,7 +45,7 @@ TEST_F(Fit, SigtermSavesAndStops) {
   ::kill(child, SIGTERM);
   EXPECT_EQ(wait(child), 0);
   const auto steps = losses("stopped");
-  EXPECT_EQ(latest_state(out("stopped")),
+  EXPECT_EQ(saved_states(out("stopped")).front(),
             fmt::format("{}/checkpoint-{:08}.safetensors", out("stopped"), steps.back().first));
 }
 
@@ -60,9 +60,9 @@ TEST_F(Fit, AFullDiskCostsCheckpointsOnly) {
   };
   limit(1 << 16);
   wait_for_steps("full", losses("full").size() + 2);
-  const std::string before = latest_state(out("full")).value();
+  const std::string before = saved_states(out("full")).front();
   wait_for_steps("full", losses("full").size() + 3);
-  EXPECT_EQ(latest_state(out("full")), before);
+  EXPECT_EQ(saved_states(out("full")).front(), before);
   EXPECT_GT(inspect_state(before).state.tokens, 0);
   for (const auto& entry : fs::directory_iterator(out("full"))) {
     EXPECT_NE(entry.path().extension(), ".tmp") << entry.path();
@@ -71,7 +71,7 @@ TEST_F(Fit, AFullDiskCostsCheckpointsOnly) {
   ::kill(child, SIGTERM);
   EXPECT_EQ(wait(child), 0);
   const auto steps = losses("full");
-  EXPECT_EQ(inspect_state(latest_state(out("full")).value()).state.step, steps.back().first);
+  EXPECT_EQ(inspect_state(saved_states(out("full")).front()).state.step, steps.back().first);
   EXPECT_LT(steps.size(), 5000u);  // the log alone stayed below the limit
   ::signal(SIGXFSZ, SIG_DFL);
 }
@@ -96,9 +96,51 @@ TEST_F(Fit, ALossThatIsNotFiniteStopsWithItsRowSaved) {
   EXPECT_THROW(fit(options), Error);
   std::ifstream file(out("broken") + "/bad-step.json");
   const nlohmann::json saved = nlohmann::json::parse(file);
-  EXPECT_GT(saved["tokens"].size(), 0u);
-  EXPECT_GT(saved["blocks"].size(), 0u);
-  EXPECT_FALSE(latest_state(out("broken")).has_value());
+  ASSERT_EQ(saved["rows"].size(), 2u);
+  EXPECT_GT(saved["rows"][1]["tokens"].size(), 0u);
+  EXPECT_GT(saved["rows"][1]["blocks"].size(), 0u);
+  EXPECT_TRUE(saved_states(out("broken")).empty());
+}
+
+TEST_F(Fit, ADamagedCheckpointGivesWayToTheOneBefore) {
+  pid_t child = start("damaged", {"--steps", "100000"});
+  wait_for_steps("damaged", 3);
+  ::kill(child, SIGTERM);
+  ASSERT_EQ(wait(child), 0);
+  const auto states = saved_states(out("damaged"));
+  ASSERT_EQ(states.size(), 2u);
+  const int64_t before = inspect_state(states[1]).state.step;
+  fs::resize_file(states[0], fs::file_size(states[0]) / 2);
+  const std::string unfinished = states[0] + ".tmp4711";
+  std::ofstream(unfinished) << "half";
+  child = start("damaged", {"--steps", "100000", "--resume"});
+  wait_for_steps("damaged", static_cast<size_t>(before) + 2);
+  ::kill(child, SIGTERM);
+  ASSERT_EQ(wait(child), 0);
+  const auto resumed = events("damaged", "resume");
+  ASSERT_EQ(resumed.size(), 1u);
+  EXPECT_EQ(resumed[0]["step"], before);
+  EXPECT_FALSE(fs::exists(unfinished));
+}
+
+TEST_F(Fit, AFolderIsForOneRunAtATime) {
+  const pid_t child = start("shared", {"--steps", "100000"});
+  wait_for_steps("shared", 1);
+  EXPECT_EQ(wait(start("shared", {"--steps", "100000", "--resume"})), 2);
+  ::kill(child, SIGTERM);
+  EXPECT_EQ(wait(child), 0);
+}
+
+TEST_F(Fit, TheBlockIsThatOfTheStart) {
+  const std::string adapter = out("four.safetensors");
+  ASSERT_EQ(wait(start("four", {"--steps", "1", "--block", "4"})), 0);
+  ASSERT_EQ(wait(spawn({ORTHRUS_TRAIN_PROGRAM, "export", "-m", tiny_path(), "--run", out("four"),
+                        "-o", adapter})),
+            0);
+  ASSERT_EQ(wait(start("further", {"--steps", "1", "--adapter", adapter})), 0);
+  ASSERT_EQ(wait(start("copied", {"--steps", "1", "--adapter", "copy"})), 0);
+  EXPECT_EQ(events("further", "start").at(0)["settings"]["block_size"], 4);
+  EXPECT_EQ(events("copied", "start").at(0)["settings"]["block_size"], 8);
 }
 
 /// The last evaluation of a run's log.
@@ -130,7 +172,7 @@ TEST_F(Fit, LongLearningFromCopiesComesHalfwayToTheShippedView) {
   std::vector<Document> documents = read_shard(options.held_out[0]).documents;
   documents.resize(static_cast<size_t>(options.evaluation_documents));
   const auto of = [&](DiffusionSource source) {
-    return simulate_cycles(tiny_model(source), documents, 8, 384).tokens_per_cycle();
+    return simulate_cycles(tiny_model(source), documents, 8).tokens_per_cycle();
   };
   const double start = of(DiffusionSource::kCopy), shipped = of(DiffusionSource::kCheckpoint);
   const double learned = last_evaluation(options.out);
@@ -145,7 +187,7 @@ TEST_F(Fit, LongLearningFromCopiesComesHalfwayToTheShippedView) {
 TEST(Simulation, CyclesCoverTheAnswer) {
   const DualModel model = tiny_model(DiffusionSource::kCheckpoint);
   const Shard data = tiny_documents(3);
-  const Simulation s = simulate_cycles(model, data.documents, 8, 1000);
+  const Simulation s = simulate_cycles(model, data.documents, 8);
   EXPECT_EQ(s.documents, 3);
   // 35 tokens behind the first one of each answer: accepted drafts and bonus tokens, of which the
   // last may fall away.

@@ -1,4 +1,4 @@
-#include "cli/available_memory.h"
+#include "base/available_memory.h"
 
 #include <algorithm>
 #include <fstream>
@@ -7,12 +7,13 @@
 namespace orthrus {
 namespace {
 
-int64_t kernel_available() {
-  std::ifstream file("/proc/meminfo");
+/// The number behind a word at the start of a line; 0 where there is none.
+int64_t find_number(const std::string& path, const std::string& word) {
+  std::ifstream file(path);
   std::string key;
-  int64_t kilobytes = 0;
-  while (file >> key >> kilobytes) {
-    if (key == "MemAvailable:") return kilobytes * 1024;
+  int64_t number = 0;
+  while (file >> key >> number) {
+    if (key == word) return number;
     file.ignore(64, '\n');
   }
   return 0;
@@ -28,11 +29,13 @@ int64_t read_number(const std::string& path) {
 }  // namespace
 
 int64_t available_memory() {
-  const int64_t available = kernel_available();
+  const int64_t available = find_number("/proc/meminfo", "MemAvailable:") * 1024;
   const int64_t limit = read_number("/sys/fs/cgroup/memory.max");
   const int64_t used = read_number("/sys/fs/cgroup/memory.current");
   if (limit < 0 || used < 0) return available;
-  const int64_t left = std::max<int64_t>(limit - used, 0);
+  // Cached files give way when memory is asked for.
+  const int64_t cache = find_number("/sys/fs/cgroup/memory.stat", "inactive_file");
+  const int64_t left = std::max<int64_t>(limit - used + cache, 0);
   return available > 0 ? std::min(available, left) : left;
 }
 

@@ -1,0 +1,31 @@
+#include "base/folder_lock.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "base/error.h"
+
+namespace orthrus {
+namespace {
+
+TEST(FolderLock, KeepsOthersOutUntilItGoes) {
+  const std::string folder = testing::TempDir() + "/orthrus_folder_lock";
+  std::filesystem::create_directories(folder);
+  std::optional<FolderLock> lock(folder);
+  try {
+    const FolderLock second(folder);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    EXPECT_EQ(std::string(error.what()), folder + ": another process is at work in it");
+  }
+  lock.reset();
+  EXPECT_NO_THROW(FolderLock third(folder));
+  std::filesystem::remove_all(folder);
+  EXPECT_THROW(FolderLock fourth(folder), Error);
+}
+
+}  // namespace
+}  // namespace orthrus
