@@ -5,23 +5,24 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 
 namespace orthrus {
 
-FolderLock::FolderLock(const std::string& folder) {
-  const std::string path = folder + "/.lock";
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) fail("{}: cannot be written: {}", path, std::strerror(errno));
-  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
-  const int error = errno;
-  ::close(fd_);
-  if (error == EWOULDBLOCK) fail_usage("{}: another process is at work in it", folder);
-  fail("{}: cannot be locked: {}", path, std::strerror(error));
+FolderLock::FolderLock(const std::string& folder)
+    : folder_(folder), fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY)) {
+  if (fd_ < 0) return;
+  held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+  taken_ = !held_ && errno == EWOULDBLOCK;
 }
 
-FolderLock::~FolderLock() { ::close(fd_); }
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void FolderLock::require() const {
+  if (taken_) fail_usage("{}: another process is at work in it", folder_);
+}
 
 }  // namespace orthrus

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "base/child_process.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "cli/terminal.h"
@@ -22,25 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kScratchPrefix = "pull-";
-
-/// A lock on a folder for as long as this process, or a child that it started, lives.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder)
-      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) {
-    held_ = descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
-  }
-  ~FolderLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  bool held() const { return held_; }
-
- private:
-  int descriptor_;  // children inherit it: pip may outlive a killed parent
-  bool held_;
-};
 
 /// Removes what pulls left behind that were killed: their folders are not locked any more.
 void remove_leftovers(const fs::path& parent) {

@@ -14,17 +14,21 @@ TEST(FolderLock, KeepsOthersOutUntilItGoes) {
   const std::string folder = testing::TempDir() + "/orthrus_folder_lock";
   std::filesystem::create_directories(folder);
   std::optional<FolderLock> lock(folder);
+  EXPECT_TRUE(lock->held());
+  EXPECT_NO_THROW(lock->require());
+  const FolderLock second(folder);
+  EXPECT_FALSE(second.held());
   try {
-    const FolderLock second(folder);
+    second.require();
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_EQ(std::string(error.what()), folder + ": another process is at work in it");
   }
   lock.reset();
-  EXPECT_NO_THROW(FolderLock third(folder));
+  EXPECT_TRUE(FolderLock(folder).held());
   std::filesystem::remove_all(folder);
-  EXPECT_THROW(FolderLock fourth(folder), Error);
+  EXPECT_FALSE(FolderLock(folder).held());
 }
 
 }  // namespace

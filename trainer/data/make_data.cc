@@ -47,6 +47,7 @@ class Maker {
     std::filesystem::create_directories(options.out, error);
     if (error) fail("{}: cannot be created: {}", options.out, error.message());
     lock_.emplace(options.out);
+    lock_->require();
   }
 
   void run();

@@ -211,6 +211,7 @@ void Run::open_folder() {
   std::filesystem::create_directories(options_.out, error);
   if (error) fail("{}: cannot be created: {}", options_.out, error.message());
   lock_.emplace(options_.out);
+  lock_->require();
   const auto states = saved_states(options_.out);
   if (!states.empty() && !options_.resume) {
     fail_usage("{}: holds a run already: --resume goes on with it", options_.out);

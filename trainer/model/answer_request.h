@@ -16,8 +16,8 @@ struct BatchOptions {
   int64_t rows = 16;  ///< sequences that share passes
   int64_t max_tokens = 256;
   double temperature = 0;  ///< 0: greedy
-  /// Passes of libtorch between two looks at the tokens; 0: 16 on a GPU, which has to wait for every
-  /// look, 1 on the CPU.
+  /// Passes of libtorch between two looks at the tokens; 0: 16 on a GPU, which has to wait for
+  /// every look, 1 on the CPU.
   int64_t stride = 0;
 };
 
