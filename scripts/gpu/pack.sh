@@ -8,7 +8,7 @@ usage() {
 usage: pack.sh -o DIR [options]
   --model PATH     base model: a GGUF file or a Hugging Face folder
   --binary PATH    orthrus-train, built against the machine's PyTorch wheel; the shared libraries it needs go along
-  --init DIR       adapter to go on from
+  --init PATH      adapter to go on from: a file, or a folder of its parts
   --part-bytes N   most bytes of a part, as split takes them (20M)
 TEXT
 }
@@ -35,7 +35,14 @@ while [[ $# -gt 0 ]]; do
   shift 2
 done
 [[ -n "$out" ]] || fail "-o DIR is missing"
-for path in "$model" "$binary" "$init"; do [[ -z "$path" || -e "$path" ]] || fail "$path: not found"; done
+for path in "$model" "$binary"; do [[ -z "$path" || -e "$path" ]] || fail "$path: not found"; done
+[[ "$init" != *.index.json ]] || init="$(dirname "$init")"
+if [[ -d "$init" ]]; then
+  [[ -e "$init/adapter.safetensors" || -e "$init/adapter.safetensors.index.json" ]] ||
+    fail "--init $init: a folder without adapter.safetensors and adapter.safetensors.index.json"
+else
+  [[ -z "$init" || -f "$init" ]] || fail "--init $init: neither a file nor a folder"
+fi
 
 stage="$(mktemp -d)"
 trap 'rm -rf "$stage"' EXIT
@@ -46,7 +53,14 @@ elif [[ -n "$model" ]]; then
   mkdir "$stage/inputs/base"
   ln -s "$(realpath "$model")" "$stage/inputs/base/$(basename "$model")"
 fi
-[[ -z "$init" ]] || ln -s "$(realpath "$init")" "$stage/inputs/init"
+if [[ -n "$init" ]]; then
+  mkdir "$stage/inputs/init"
+  if [[ -d "$init" ]]; then
+    ln -s "$(realpath "$init")"/adapter* "$stage/inputs/init/"
+  else
+    ln -s "$(realpath "$init")" "$stage/inputs/init/adapter.safetensors"
+  fi
+fi
 if [[ -n "$binary" ]]; then
   mkdir -p "$stage/inputs/bin/lib"
   ln -s "$(realpath "$binary")" "$stage/inputs/bin/orthrus-train"

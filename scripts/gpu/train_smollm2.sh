@@ -11,7 +11,7 @@ usage: train_smollm2.sh --out DIR (--inputs DIR | --model PATH) [options] [-- fl
   --model PATH        base model as it is
   --binary PATH       orthrus-train (default: that of the inputs, else it is built here)
   --work DIR          all that need not come back; the same call goes on from it (default: DIR of --out + "-work")
-  --device NAME       cuda (default) or cpu
+  --device NAME       cuda (default), cuda:N or cpu
   --minutes M         of training (6)
   --tokens N          answer tokens to make, at least (3000000)
   --prompts FILE      .jsonl, .jsonl.gz or .txt; repeatable (default: models/smollm2-135m/recipe/prompts/*)
@@ -20,7 +20,7 @@ usage: train_smollm2.sh --out DIR (--inputs DIR | --model PATH) [options] [-- fl
   --limit N           prompts of each file, 0: all (0)
   --answer N          most tokens of an answer (256)
   --batch N           sequences answered together (1024)
-  --init DIR          adapter to go on from (default: that of the inputs)
+  --init PATH         adapter to go on from, a file or a folder (default: that of the inputs)
   --export-minutes M  between exports while it trains (2)
   --smoke             a rehearsal: a few prompts, seconds of training
 TEXT
@@ -73,9 +73,12 @@ while [[ $# -gt 0 ]]; do
 done
 [[ -n "$out" ]] || fail "--out DIR is missing"
 [[ -n "$inputs$model" ]] || fail "--inputs DIR or --model PATH is missing"
+[[ "$device" =~ ^(cpu|cuda(:[0-9]+)?)$ ]] || fail "--device $device: expected cpu, cuda or cuda:N"
 work="${work:-${out%/}-work}"
 mkdir -p "$out" "$work"
 exec > >(tee -a "$out/console.log") 2>&1
+console=$!
+trap 'exec >&- 2>&-; wait "$console" || true' EXIT # its last lines too
 
 take_inputs() {
   [[ -n "$inputs" ]] || return 0
@@ -89,8 +92,13 @@ take_inputs() {
     model="$work/inputs/base"
     [[ -e "$model/config.json" ]] || model="$(ls "$model"/*.gguf)"
   fi
-  [[ -n "$init" || ! -d "$work/inputs/init" ]] || init="$work/inputs/init"
+  [[ -n "$init" || ! -e "$work/inputs/init" ]] || init="$work/inputs/init"
   [[ -n "$binary" || ! -e "$work/inputs/bin/orthrus-train" ]] || binary="$work/inputs/bin/orthrus-train"
+}
+
+check_init() {
+  [[ -z "$init" || -f "$init" || -e "$init/adapter.safetensors" || -e "$init/adapter.safetensors.index.json" ]] ||
+    fail "--init $init: no adapter"
 }
 
 # Headers that the build needs, and the Debian packages that have them.
@@ -195,14 +203,33 @@ make_data() {
   answer_tokens="$total"
 }
 
-# The newest checkpoint as an int8 adapter in parts, and the curves; what was there before stays until it is whole.
+# Copies the parts under names of their own (adapter-a-... and adapter-b-... in turn). They count from the moment their
+# index takes the place of the old one, and only then the old parts go: a cut at any moment leaves a whole adapter.
+publish_adapter() {
+  local index="$out/adapter.safetensors.index.json" turn=a file name
+  if grep -qs '"adapter-a-' "$index"; then turn=b; fi
+  for file in "$work"/adapter/adapter-0*; do
+    name="${file##*/}"
+    cp "$file" "$out/adapter-$turn-${name#adapter-}" || return 1
+  done
+  sed "s/\"adapter-0/\"adapter-$turn-0/" "$work/adapter/${index##*/}" >"$index.tmp" || return 1
+  mv "$index.tmp" "$index" || return 1
+  for file in "$out"/adapter*; do
+    [[ "$file" == "$index" || "$file" == "$out/adapter-$turn-"* ]] || rm -f "$file"
+  done
+}
+
+# The newest checkpoint as an int8 adapter in parts, and the curves. Sets `too_large` where no parts under 16 MiB can be
+# made: a tensor is never split.
+too_large=""
 export_adapter() {
   compgen -G "$work/run/checkpoint-*.safetensors" >/dev/null || return 1
   rm -rf "$work/adapter"
   "$binary" export -m "$model" --run "$work/run" --type int8 --part-bytes 15MiB -o "$work/adapter" || return 1
+  too_large="$(find "$work/adapter" -type f -size +16M -printf '%f has %s bytes; ')"
+  [[ -z "$too_large" ]] || return 1
   "$binary" plot --run "$work/run" >"$work/forecast.txt" || return 1
-  rm -f "$out"/adapter*
-  cp "$work"/adapter/adapter* "$out/"
+  publish_adapter || return 1
   cp "$work/run/report.html" "$work/run/log.jsonl" "$out/"
 }
 
@@ -223,17 +250,26 @@ train() {
   while kill -0 "$fit" 2>/dev/null; do
     newest="$(compgen -G "$work/run/checkpoint-*.safetensors" | sort -V | tail -1 || true)"
     if [[ -n "$newest" && "$newest" != "$last" ]] && export_adapter; then last="$newest"; fi
+    if [[ -n "$too_large" ]]; then
+      kill -TERM "$fit" 2>/dev/null || true
+      break
+    fi
     sleep 1
   done
   wait "$fit" || code=$?
   trap - INT TERM
-  export_adapter || fail "nothing to export: fit ended with $code"
+  [[ -n "$too_large" ]] || export_adapter || [[ -n "$too_large" ]] || fail "nothing was exported: fit ended with $code"
+  [[ -z "$too_large" ]] || fail "adapter parts over 16 MiB, which do not come back: ${too_large}all is in $work"
   [[ "$code" -eq 0 ]] || fail "fit ended with $code; its last checkpoint is exported"
 }
 
 write_card() {
   local gpu="" commit="" hash
-  [[ "$device" == cpu ]] || gpu="$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1 || true)"
+  if [[ "$device" != cpu ]]; then
+    local number="${device#cuda}"
+    number="${number#:}"
+    gpu="$(nvidia-smi --query-gpu=name --format=csv,noheader -i "${number:-0}" || true)"
+  fi
   commit="$(git -C "$root" rev-parse HEAD 2>/dev/null || true)"
   hash="$(find "$model" -type f -print0 | sort -z | xargs -0 cat | sha256sum | cut -d' ' -f1)"
   python3 - "$out" "$work/forecast.txt" device "${gpu:-$device}" commit "$commit" base_sha256 "$hash" \
@@ -259,6 +295,7 @@ check_out() {
 
 take_inputs
 [[ -e "$model" ]] || fail "${model:-no base model}: not found"
+check_init
 take_binary
 take_prompts
 make_data

@@ -99,11 +99,12 @@ TEST_F(Walk, GpuScriptRehearsedOnTheCpuLong) {
   run({"bash", scripts + "pack.sh", "-o", in("parts"), "--model", model_.path(), "--part-bytes",
        "200K"});
   EXPECT_TRUE(fs::exists(in("parts/inputs.tar.part-01")));
-  const auto train = [&](const std::string& out, const std::string& init) {
+  const auto train = [&](const std::string& parts, const std::string& out,
+                         const std::vector<std::string>& extra) {
     std::vector<std::string> command = {"bash",
                                         scripts + "train_smollm2.sh",
                                         "--inputs",
-                                        in("parts"),
+                                        parts,
                                         "--out",
                                         out,
                                         "--device",
@@ -115,10 +116,15 @@ TEST_F(Walk, GpuScriptRehearsedOnTheCpuLong) {
                                         in("prompts.jsonl"),
                                         "--held-out",
                                         in("held_out.jsonl")};
-    if (!init.empty()) command.insert(command.end(), {"--init", init});
+    command.insert(command.end(), extra.begin(), extra.end());
     return run_child(command).shell_code();
   };
-  ASSERT_EQ(train(in("first"), ""), 0);
+  ASSERT_EQ(train(in("parts"), in("first"), {}), 0);
+  // The same call once more goes on from the work folder, here of a run that is complete.
+  fs::rename(in("first/card.json"), in("first_card.json"));
+  ASSERT_EQ(train(in("parts"), in("first"), {}), 0);
+  EXPECT_EQ(read_json_file(in("first/card.json"), 1 << 20).at("answer_tokens"),
+            read_json_file(in("first_card.json"), 1 << 20).at("answer_tokens"));
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(in("first"))) {
     ++files;
@@ -140,14 +146,20 @@ TEST_F(Walk, GpuScriptRehearsedOnTheCpuLong) {
     EXPECT_EQ(dual.at(i).at("token_ids"), plain[i].at("token_ids"));
   }
 
-  ASSERT_EQ(train(in("second"), in("first")), 0);
+  ASSERT_EQ(train(in("parts"), in("second"), {"--init", in("first")}), 0);
   EXPECT_EQ(read_json_file(in("second/card.json"), 1 << 20).at("init"), in("first"));
 
   std::fstream part(in("parts/inputs.tar.part-00"), std::ios::in | std::ios::out);
   part.seekp(5000);
   part << "damaged";
   part.close();
-  EXPECT_EQ(train(in("third"), ""), 1);
+  EXPECT_EQ(train(in("parts"), in("third"), {}), 1);
+
+  run({"bash", scripts + "pack.sh", "-o", in("with_init"), "--model", model_.path(), "--init",
+       in("second/adapter.safetensors.index.json")});
+  ASSERT_EQ(train(in("with_init"), in("fourth"), {}), 0);
+  EXPECT_EQ(read_json_file(in("fourth/card.json"), 1 << 20).at("init"),
+            in("fourth-work/inputs/init"));
 }
 
 }  // namespace

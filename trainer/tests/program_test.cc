@@ -1,0 +1,206 @@
+// orthrus-train as a person uses it, on the tiny checkpoint.
+#include "base/error.h"
+#include "text/tokenizer.h"
+#include "trainer/data/answers.h"
+#include "trainer/tests/captured_run.h"
+#include "trainer/tests/fit_runs.h"
+
+namespace orthrus::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Program : public Fit {
+ protected:
+  static Captured train(std::vector<std::string> words) {
+    words.insert(words.begin(), ORTHRUS_TRAIN_PROGRAM);
+    return captured_run(words);
+  }
+  /// `data` on the tiny checkpoint into out(name).
+  Captured data(const std::string& name, const std::vector<std::string>& extra) const {
+    std::vector<std::string> words{"data", "-m", tiny_path(), "-o", out(name), "--weights", "f32"};
+    words.insert(words.end(), extra.begin(), extra.end());
+    return train(words);
+  }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(out(name), std::ios::binary) << text;
+    return out(name);
+  }
+  /// Text of the prompts, template included, in the shards of that folder.
+  std::vector<std::string> prompts_in(const std::string& name) const {
+    const Tokenizer tokenizer = Tokenizer::load(tiny_path());
+    std::vector<std::string> result;
+    for (const Document& d : read_shards({out(name)}).documents) {
+      const auto end = d.tokens.begin() + (d.answers.empty() ? 0 : d.answers[0].begin);
+      result.push_back(tokenizer.decode(std::vector<int32_t>(d.tokens.begin(), end)));
+    }
+    return result;
+  }
+
+  const std::string questions_ = std::string(ORTHRUS_TEST_DATA) + "/gsm8k/questions.jsonl";
+};
+
+using Data = Program;
+
+TEST_F(Data, LimitAndExcludeChooseThePrompts) {
+  const std::string prompts = write("prompts.jsonl",
+                                    "{\"prompt\": \"How many legs have two dogs?\"}\n"
+                                    "{\"prompt\": \"How many eyes have three cats?\"}\n"
+                                    "{\"prompt\": \"How many wings have four birds?\"}\n"
+                                    "{\"prompt\": \"How many arms have five men?\"}\n");
+  const std::string text = write("prompts.txt", "Name a river.\n\nName a town.\n");
+  const std::string held_out = write("held_out.txt", "how many EYES have three cats\n");
+  const Captured run = data("chosen", {"--prompts", prompts, "--prompts", text, "--exclude",
+                                       held_out, "--limit", "3", "-n", "4"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find(": 4 documents, 16 answer tokens"), std::string::npos) << run.out;
+  EXPECT_NE(run.err.find("1 prompts left out"), std::string::npos) << run.err;
+  const auto chosen = prompts_in("chosen");
+  ASSERT_EQ(chosen.size(), 4u);
+  const std::vector<std::string> expected{"two dogs?", "four birds?", "a river.", "a town."};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NE(chosen[i].find(expected[i] + "<|im_end|>"), std::string::npos) << chosen[i];
+  }
+}
+
+TEST_F(Data, ASystemPromptStandsInFrontOfTexts) {
+  const std::string text = write("prompts.txt", "Name a river.\n");
+  const Captured run =
+      data("system", {"--prompts", text, "--system-prompt", "Be short.", "-n", "4"});
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto prompts = prompts_in("system");
+  ASSERT_EQ(prompts.size(), 1u);
+  EXPECT_NE(prompts[0].find("<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\nName a"),
+            std::string::npos)
+      << prompts[0];
+}
+
+TEST_F(Data, SelfPromptsAreWrittenOnce) {
+  const std::vector<std::string> flags{"--self-prompts",      "3",        "-n",      "4",
+                                       "--self-prompt-start", "John has", "--batch", "32"};
+  const Captured run = data("self", flags);
+  ASSERT_EQ(run.code, 0) << run.err;
+  const std::string written = file_text(out("self/self-prompts.json"));
+  const auto prompts = prompts_in("self");
+  ASSERT_EQ(prompts.size(), 3u);
+  for (const std::string& prompt : prompts) {
+    EXPECT_NE(prompt.find("<|im_start|>user\nJohn has"), std::string::npos) << prompt;
+    EXPECT_TRUE(prompt.ends_with("<|im_end|>\n<|im_start|>assistant\n")) << prompt;
+  }
+  // Without its shards the same call makes the same documents of the same texts.
+  const std::string shard = file_text(out("self/00000.shard"));
+  fs::remove(out("self/00000.shard"));
+  const auto time = fs::last_write_time(out("self/self-prompts.json"));
+  ASSERT_EQ(data("self", flags).code, 0);
+  EXPECT_EQ(fs::last_write_time(out("self/self-prompts.json")), time);
+  EXPECT_EQ(file_text(out("self/self-prompts.json")), written);
+  EXPECT_EQ(file_text(out("self/00000.shard")), shard);
+  std::vector<std::string> more = flags;
+  more[1] = "4";
+  EXPECT_EQ(data("self", more).code, 2);
+  EXPECT_EQ(file_text(out("self/00000.shard")), shard);
+}
+
+TEST_F(Data, OnlyMissingShardsAreMadeAndTheyAreTheSame) {
+  const std::vector<std::string> flags{"--prompts",         questions_, "--limit", "5",
+                                       "--shard-documents", "2",        "-n"};
+  const auto with = [&](const std::string& tokens) {
+    std::vector<std::string> words = flags;
+    words.push_back(tokens);
+    return words;
+  };
+  ASSERT_EQ(data("shards", with("6")).code, 0);
+  std::vector<std::string> names, bytes;
+  std::vector<fs::file_time_type> times;
+  for (const char* name : {"00000", "00001", "00002"}) {
+    names.push_back(out("shards/") + name + ".shard");
+    bytes.push_back(file_text(names.back()));
+    EXPECT_FALSE(bytes.back().empty());
+    times.push_back(fs::last_write_time(names.back()));
+  }
+  fs::remove(names[1]);
+  const Captured resumed = data("shards", with("6"));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("shard 1 of 1"), std::string::npos) << resumed.err;
+  for (const size_t i : {0, 1, 2}) {
+    EXPECT_EQ(file_text(names[i]), bytes[i]) << names[i];
+    EXPECT_EQ(fs::last_write_time(names[i]) == times[i], i != 1) << names[i];
+  }
+  const Captured other = data("shards", with("7"));
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("made from other prompts or with other flags"), std::string::npos);
+  EXPECT_EQ(file_text(names[0]), bytes[0]);
+}
+
+TEST_F(Program, PlanPrintsTheTableOfTheDocumentation) {
+  const Captured plan = train({"plan", "--shape", "smollm2-135m", "--gflops", "240"});
+  ASSERT_EQ(plan.code, 0) << plan.err;
+  EXPECT_NE(plan.out.find("smollm2-135m: 384 diffusion tokens a row of 384 tokens, "
+                          "0.84 GFLOP a diffusion token"),
+            std::string::npos)
+      << plan.out;
+  EXPECT_NE(plan.out.find("3000000 diffusion tokens at 240 GFLOP/s: 2.9"), std::string::npos)
+      << plan.out;
+  EXPECT_NE(train({"plan", "--shape", "qwen3-8b"}).out.find(", 47.96 "), std::string::npos);
+}
+
+TEST_F(Program, PlanOfAnUnknownShapeIsOneLine) {
+  const Captured plan = train({"plan", "--shape", "smollm3"});
+  EXPECT_EQ(plan.code, 2);
+  EXPECT_EQ(plan.out, "");
+  EXPECT_NE(plan.err.find("unknown shape smollm3: expected one of qwen3-0.6b"), std::string::npos);
+  EXPECT_EQ(plan.err.find('\n'), plan.err.size() - 1) << plan.err;
+}
+
+TEST_F(Program, CtrlCSavesAndTheRunGoesOn) {
+  const pid_t child = start("stopped", {"--steps", "100000"});
+  wait_for_steps("stopped", 3);
+  ::kill(child, SIGINT);
+  EXPECT_EQ(wait(child), 0);
+  const auto last = losses("stopped").back().first;
+  EXPECT_TRUE(fs::exists(fmt::format("{}/checkpoint-{:08}.safetensors", out("stopped"), last)));
+  // Its schedule is one of 100000 steps: the same call goes on behind the step it saved.
+  const pid_t resumed = start("stopped", {"--steps", "100000", "--resume"});
+  wait_for_steps("stopped", static_cast<size_t>(last) + 2);
+  ::kill(resumed, SIGINT);
+  EXPECT_EQ(wait(resumed), 0);
+  const auto steps = losses("stopped");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].first, static_cast<int64_t>(i) + 1);
+  }
+}
+
+// What a run says of held-out prompts is what `orthrus eval` measures on them with its export. Most
+// of the documents are longer than the rows that are trained on.
+TEST_F(Program, HeldOutEvaluationIsThatOfOrthrusEval) {
+  const std::vector<std::string> prompts{"--prompts", questions_, "--limit", "16", "-n", "128"};
+  ASSERT_EQ(data("held-out", prompts).code, 0);
+  ASSERT_EQ(wait(start("run", {"--steps", "4", "--held-out", out("held-out"), "--eval-documents",
+                               "1000"})),
+            0);
+  ASSERT_EQ(
+      train({"export", "-m", tiny_path(), "--run", out("run"), "-o", out("a.safetensors")}).code,
+      0);
+  std::vector<std::string> words{
+      default_orthrus_program(), "eval",      "-m",  tiny_path(), "--adapter",
+      out("a.safetensors"),      "--weights", "f32", "--json"};
+  words.insert(words.end(), prompts.begin(), prompts.end());
+  const Captured eval = captured_run(words);
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  const auto measured = nlohmann::json::parse(eval.out);
+  const auto evaluations = events("run", "evaluation");
+  ASSERT_EQ(evaluations.size(), 2u);
+  const nlohmann::json& said = evaluations.back();
+  EXPECT_EQ(said["step"], 4);
+  EXPECT_EQ(said["documents"], 16);
+  EXPECT_EQ(measured["prompts"], 16);
+  const double expected = measured["token_weighted"]["tokens_per_cycle"];
+  EXPECT_GT(expected, 1.5);  // drafts are accepted at all
+  EXPECT_NE(said["tokens_per_cycle"], evaluations.front()["tokens_per_cycle"]);
+  EXPECT_NEAR(said["tokens_per_cycle"].get<double>() / expected, 1, 0.01);
+  const double mean = measured["per_prompt_mean"]["tokens_per_cycle"];
+  EXPECT_NEAR(said["tokens_per_cycle_mean"].get<double>() / mean, 1, 0.01);
+}
+
+}  // namespace
+}  // namespace orthrus::train
