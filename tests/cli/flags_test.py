@@ -232,7 +232,7 @@ class BadFiles(ProgramTest):
     def test_an_adapter_of_another_base_is_a_warning(self):
         adapter = (ROOT / "models" / DEMO / "adapter.safetensors").read_bytes()
         known = json.loads(self.succeed("adapter", "-m", DEMO, "--json"))["base_hash"].encode()
-        self.assertEqual(adapter.count(known), 1)
+        self.assertGreaterEqual(adapter.count(known), 1)  # the settings of its training name it too
         answer = ["run", "-m", DEMO, "-n", "4", "--temp", "0", "-p", "Hi"]
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "other.safetensors")
