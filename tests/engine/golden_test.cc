@@ -100,42 +100,6 @@ TEST(Golden, DraftsOfTheTinyCheckpoint) {
   EXPECT_LE(excused, 2);
 }
 
-// The golden run had the trial's adapter in bf16, models/ has its int8 form, whose logits lie some
-// hundredths away: its drafts may differ where the two best are that close, and only there.
-// Reached: 335 of 336 equal, the other with a gap of 0.087.
-TEST(Golden, FirstDraftsOfTheDemoModel) {
-  Generator generator(demo_options(WeightFormat::kF32));
-  int compared = 0, equal = 0, clear = 0, clear_equal = 0;
-  double widest = 0, gap_error = 0;
-  for (const auto& golden : read_jsonl("smollm2/dual.jsonl")) {
-    const Ids tokens = whole(golden, "greedy_ids");
-    Sequence sequence(generator);
-    for (const auto& first : golden.at("first_drafts")) {
-      const auto anchor = first.at("anchor").get<size_t>();
-      const Ids expected = first.at("drafts");
-      const std::vector<double> gaps = first.at("top2_gap");
-      const auto fed = static_cast<size_t>(sequence.length());
-      sequence.feed(std::span(tokens).subspan(fed, anchor - fed));
-      const Choices drafts = sequence.draft(tokens[anchor], expected.size());
-      for (size_t i = 0; i < expected.size(); ++i) {
-        const bool same = drafts.tokens[i] == expected[i];
-        ++compared, equal += same;
-        if (gaps[i] > 0.3) ++clear, clear_equal += same;
-        if (same) gap_error += std::abs(drafts.gaps[i] - gaps[i]);
-        if (!same) widest = std::max(widest, gaps[i]);
-      }
-    }
-  }
-  std::printf(
-      "%d of %d drafts equal, %d of %d with a gap over 0.3; widest gap of another %.3f; "
-      "mean difference of the gaps %.4f\n",
-      equal, compared, clear_equal, clear, widest, gap_error / equal);
-  EXPECT_EQ(compared, 24 * 2 * 7);
-  EXPECT_EQ(clear_equal, clear);
-  EXPECT_GE(equal, 0.98 * compared);
-  EXPECT_LT(gap_error / equal, 0.1);
-}
-
 // The 20 best logits and the logsumexp of all, at up to three steps of each answer. Reached: 7e-5.
 TEST(Golden, BestLogitsOfTheDemoModel) {
   LoadOptions load = demo_options(WeightFormat::kF32);

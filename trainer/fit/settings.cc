@@ -1,5 +1,7 @@
 #include "trainer/fit/settings.h"
 
+#include <filesystem>
+
 #include "base/error.h"
 #include "formats/json.h"
 
@@ -12,7 +14,7 @@ Json settings_json(const FitOptions& o, const DualModel& model, const std::strin
   return {{"base_hash", base_hash},
           {"documents", data.documents.size()},
           {"answer_tokens", answer_tokens(data)},
-          {"adapter", o.adapter},
+          {"adapter", std::filesystem::path(o.adapter).filename().string()},
           {"mask_token_id", model.config().mask_token_id},
           {"precision", model.precision() == Precision::kBfloat16 ? "bf16" : "f32"},
           {"block_size", o.student.block_size},
