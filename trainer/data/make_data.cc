@@ -75,6 +75,7 @@ class Maker {
   std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Answerer> answerer_;
   std::vector<std::vector<int32_t>> prompts_;
+  std::map<std::string, std::string> provenance_;  // of every shard, once all prompts are there
   Overlap held_out_;
   int64_t left_out_ = 0;
 };
@@ -246,7 +247,7 @@ std::vector<size_t> Maker::missing_shards() const {
   for (size_t i = 0; i * size < prompts_.size(); ++i) {
     if (!file_exists(shard_path(i))) {
       missing.push_back(i);
-    } else if (read_shard(shard_path(i)).provenance != provenance()) {
+    } else if (read_shard(shard_path(i)).provenance != provenance_) {
       fail_usage("{}: made from other prompts or with other flags", shard_path(i));
     }
   }
@@ -255,7 +256,7 @@ std::vector<size_t> Maker::missing_shards() const {
 
 /// With the prompts, still without answers.
 Shard Maker::make_shard(size_t index) const {
-  Shard shard{base_hash(*checkpoint_.tensors), checkpoint_.config.vocab_size, provenance(), {}};
+  Shard shard{base_hash(*checkpoint_.tensors), checkpoint_.config.vocab_size, provenance_, {}};
   const auto size = static_cast<size_t>(options_.shard_documents);
   for (size_t i = index * size; i < std::min((index + 1) * size, prompts_.size()); ++i) {
     shard.documents.push_back({prompts_[i], {}});
@@ -329,6 +330,7 @@ void Maker::run() {
   }
   drop_too_long();
   if (prompts_.empty()) fail_usage("no prompts: --prompts or --self-prompts brings some");
+  provenance_ = provenance();
   make_shards();
   const Shard all = read_shards({options_.out});
   fmt::print("{}: {} documents, {} answer tokens\n", options_.out, all.documents.size(),

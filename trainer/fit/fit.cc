@@ -425,10 +425,6 @@ bool Run::train() {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 /// Rows of a block where nobody asked: as the start has been trained, 8 for copies.
 int64_t block_of_start(const FitOptions& options) {
   constexpr int64_t kForCopies = 8;
