@@ -1,5 +1,7 @@
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "engine/model_registry.h"
@@ -26,7 +28,15 @@ Runner add_export_command(CLI::App& program) {
   app->add_option("--part-bytes", options->part_bytes,
                   "write an adapter in parts of at most so many bytes (16MiB, say) and their index")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
-  return [options] {
+  auto metadata = std::make_shared<std::vector<std::string>>();
+  app->add_option("--metadata", *metadata,
+                  "KEY=VALUE for the adapter's metadata, license=apache-2.0 say; may be repeated");
+  return [options, metadata] {
+    for (const std::string& entry : *metadata) {
+      const size_t equals = entry.find('=');
+      if (equals == std::string::npos) fail_usage("--metadata {}: expected KEY=VALUE", entry);
+      options->metadata[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
     if (options->part_bytes > 0 && options->form == ExportForm::kCheckpoint) {
       fail_usage("--part-bytes is for adapters");
     }

@@ -97,6 +97,13 @@ void export_adapter(const Checkpoint& base, const TrainedView& view, const Expor
   adapter.base_hash = base_hash(*base.tensors);
   adapter.method = "orthrus";
   adapter.metadata = view.facts;
+  for (const auto& [key, value] : options.metadata) {
+    const bool is_ours = key == "format" || key == "block_size" || key == "mask_token_id" ||
+                         key == "base_hash" || key == "method";
+    if (key.empty() || is_ours || !adapter.metadata.emplace(key, value).second) {
+      fail_usage("metadata \"{}\": choose another key, this one is the export's own", key);
+    }
+  }
   const AdapterType type =
       options.form == ExportForm::kInt8 ? AdapterType::kInt8 : AdapterType::kBf16;
   if (options.part_bytes > 0) {
@@ -171,6 +178,7 @@ void export_view(const ExportOptions& options) {
   const Checkpoint base = open_checkpoint(options.model);
   const TrainedView view = load_view(base, options.run);
   if (options.form == ExportForm::kCheckpoint) {
+    if (!options.metadata.empty()) fail_usage("metadata is for adapters");
     export_checkpoint(base, view, options.out);
   } else {
     export_adapter(base, view, options);

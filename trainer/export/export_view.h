@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace orthrus::train {
@@ -18,11 +19,15 @@ struct ExportOptions {
   std::string out;
   uint64_t part_bytes = 0;  ///< most bytes of an adapter's file; 0: one file
   ExportForm form = ExportForm::kBf16;
+  /// Words for an adapter's metadata, such as license; not those that the format or a run's facts
+  /// have.
+  std::map<std::string, std::string> metadata;
 };
 
 /// Writes the diffusion view of a run for `orthrus`. Error(kInput) where the run is of another
 /// model; Error(kUsage) where the base cannot have a whole checkpoint: the official layout is for
-/// Qwen3 in a Hugging Face folder, with a vocabulary row as the mask.
+/// Qwen3 in a Hugging Face folder, with a vocabulary row as the mask; where
+/// `metadata` has a word that is taken, or a checkpoint is to have any.
 void export_view(const ExportOptions& options);
 
 }  // namespace orthrus::train

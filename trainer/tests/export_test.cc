@@ -124,6 +124,22 @@ TEST_F(Export, PartsAreTheWholeAdapterAndTrainingGoesOnFromThem) {
   EXPECT_TRUE(fit(more));
 }
 
+TEST_F(Export, MetadataGoesIntoTheAdapterAndTakenWordsAreRefused) {
+  options_.metadata = {{"license", "apache-2.0"}};
+  exported(ExportForm::kInt8, "worded.safetensors");
+  const Checkpoint base = open_checkpoint(tiny_path());
+  const Adapter adapter = open_adapter(options_.out, base.config);
+  EXPECT_EQ(adapter.metadata.at("license"), "apache-2.0");
+  EXPECT_EQ(adapter.metadata.at("training_steps"), "3");
+  for (const char* taken : {"block_size", "training_steps", "format", ""}) {
+    options_.metadata = {{taken, "1"}};
+    EXPECT_THROW(exported(ExportForm::kInt8, "refused.safetensors"), Error) << taken;
+    EXPECT_FALSE(fs::exists(options_.out));
+  }
+  options_.metadata = {{"license", "mit"}};
+  EXPECT_THROW(exported(ExportForm::kCheckpoint, "refused"), Error);
+}
+
 TEST_F(Export, OfAFolderWithoutARunIsRefused) {
   options_.run = folder_;
   options_.out = folder_ + "/none.safetensors";

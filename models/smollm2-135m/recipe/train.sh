@@ -14,7 +14,7 @@ for kind in gsm8k code chat; do
   data --prompts "$recipe/held-out/$kind.jsonl" --weights f32 -o "$work/held-out/$kind"
   held_out+=(--exclude "$recipe/held-out/$kind.jsonl")
 done
-for source in gsm8k:900 code:600 chat:1500 code-self:300; do
+for source in gsm8k:1900 code:600 chat:1500 code-self:300; do
   kind="${source%:*}"
   data --prompts "$recipe/prompts/$kind.jsonl" --limit "${source#*:}" "${held_out[@]}" -o "$work/data/$kind"
 done
@@ -25,7 +25,8 @@ build/orthrus-train fit -m "$model" --adapter "${START:-models/$model/adapter.sa
   --data "$work"/data/* --held-out "$work"/held-out/* --eval-documents 30 -o "$work/run" \
   --minutes "${MINUTES:-50}" --lr 8e-4 --warmup 20 --seed 1 --eval-minutes 10.5 "${resume[@]}"
 build/orthrus-train plot --run "$work/run"
-build/orthrus-train export -m "$model" --run "$work/run" --type int8 -o "$work/adapter.safetensors"
+build/orthrus-train export -m "$model" --run "$work/run" --type int8 --metadata license=apache-2.0 \
+  -o "$work/adapter.safetensors"
 
 for kind in gsm8k code chat; do
   for weights in f32 auto; do
