@@ -48,7 +48,7 @@ cat "$out/consensus-$model.json"
 for weights in auto bf16; do
   echo "$model, $weights weights, dual view against plain AR"
   save "compare-$model-$weights.txt" "$program" bench -m "$model" --weights "$weights" \
-    --compare ar,dual --reps "$reps" --prompts "$questions" --limit 8
+    --compare ar,dual --reps "$reps" --prompts models/$model/recipe/held-out/{gsm8k,code,chat}.jsonl --limit 8
   cat "$out/compare-$model-$weights.txt"
 done
 

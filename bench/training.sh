@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Speed of `orthrus-train fit` on the demo model, both precisions in turn: diffusion tokens a second and the share of
-# the CPU's float32 multiply-add peak that the needed operations make (docs/training.md). With TRIAL="command"
-# that command runs in turn with them (it prints lines ending in "N tok/s ..."). Wants a quiet machine.
+# the CPU's float32 multiply-add peak that the needed operations make (docs/training.md). With TRIAL=FOLDER the trial
+# there (bench/training_trial.py) runs in turn with them, by $PYTHON (python3), which has PyTorch and gguf. Wants a quiet
+# machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work="build/bench/training"
 rounds="${ROUNDS:-3}"
+gguf="${XDG_CACHE_HOME:-$HOME/.cache}/orthrus/smollm2-135m/SmolLM2-135M-Instruct.Q4_1.gguf"
 rm -rf "$work"
 mkdir -p "$work"
 build/orthrus-train data -m smollm2-135m --prompts tests/data/gsm8k/questions.jsonl -n 200 --batch 32 -o "$work/data" \
@@ -15,7 +17,9 @@ for ((round = 0; round < rounds; ++round)); do
     build/orthrus-train fit -m smollm2-135m --adapter copy --data "$work/data" --steps 8 --precision "$precision" \
       -o "$work/$precision-$round" 2>"$work/$precision-$round.txt"
   done
-  if [[ -n "${TRIAL:-}" ]]; then eval "$TRIAL" >"$work/trial-$round.txt"; fi
+  if [[ -n "${TRIAL:-}" ]]; then
+    "${PYTHON:-python3}" bench/training_trial.py "$TRIAL" "$work/data/00000.shard" "$gguf" 1 >"$work/trial-$round.txt"
+  fi
 done
 python3 - "$work" <<'PY'
 import glob, json, re, statistics, sys

@@ -1,6 +1,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "cli/bench_compare.h"
@@ -51,9 +52,11 @@ class BenchCommand : public Command {
            "pairs; lists for short, sampled, long and maths answers the tokens, tokens a "
            "cycle, the ratio of their times and whether the texts are identical")
         ->check(CLI::IsMember({"ar,dual"}));
-    app.add_option("--prompts", prompts_, "JSONL of questions for --compare, - for stdin");
+    app.add_option("--prompts", prompts_,
+                   "JSONL of prompts for --compare in place of the maths questions, - for stdin; "
+                   "several files are a case each");
     add_draft_max_flag(app, draft_max_);
-    app.add_option("--limit", limit_, "most prompts of that file, 0: all")
+    app.add_option("--limit", limit_, "most prompts of a file, 0: all")
         ->check(number_in(0, INT32_MAX))
         ->capture_default_str();
     app.add_flag("--json", json_, "one JSON object");
@@ -110,14 +113,15 @@ class BenchCommand : public Command {
       fail_usage("bench --compare: {} has no diffusion view, and no --adapter names one",
                  flags_.model);
     }
-    std::vector<std::vector<int32_t>> questions;
-    if (!prompts_.empty()) {
-      questions = read_prompts(loaded, read_all(prompts_), prompts_, limit_, false);
+    std::vector<NamedPrompts> lists;
+    for (const std::string& file : prompts_) {
+      lists.emplace_back(std::filesystem::path(file).stem().string(),
+                         read_prompts(loaded, read_all(file), file, limit_, false));
     }
     InterruptGuard interrupt;
     ProgressLine progress("comparing");
     const auto results = run_compare(
-        generator, compare_cases(loaded, std::move(questions), parse_draft_max(draft_max_)), reps_,
+        generator, compare_cases(loaded, std::move(lists), parse_draft_max(draft_max_)), reps_,
         [&](double share) { progress.update(share); }, interrupt.token());
     print(json_ ? dump_json(compare_json(results), 2) + "\n" : compare_table(results));
     if (interrupt.interrupted()) return 130;
@@ -146,7 +150,7 @@ class BenchCommand : public Command {
   int reps_ = 7;
   std::vector<std::string> cases_;
   std::string compare_;
-  std::string prompts_;
+  std::vector<std::string> prompts_;
   std::string draft_max_ = "auto";
   int64_t limit_ = 0;
   bool json_ = false;

@@ -86,10 +86,9 @@ class Pairs {
 
 }  // namespace
 
-std::vector<CompareCase> compare_cases(const LoadedModel& model,
-                                       std::vector<std::vector<int32_t>> questions,
+std::vector<CompareCase> compare_cases(const LoadedModel& model, std::vector<NamedPrompts> lists,
                                        int64_t draft_max) {
-  if (questions.empty()) questions = encode(model, kQuestions);
+  if (lists.empty()) lists.emplace_back("maths", encode(model, kQuestions));
   const auto talk = encode(model, kTalk);
   CompareCase brief{"short", talk, {}};
   brief.options.max_new_tokens = 24;
@@ -100,9 +99,11 @@ std::vector<CompareCase> compare_cases(const LoadedModel& model,
   CompareCase lengthy{"long", talk, {}};
   lengthy.options.max_new_tokens = 400;
   lengthy.options.ignore_eos = true;
-  CompareCase maths{"gsm8k", std::move(questions), {}};
-  maths.options.max_new_tokens = 160;
-  std::vector<CompareCase> cases = {brief, sampled, lengthy, maths};
+  std::vector<CompareCase> cases = {brief, sampled, lengthy};
+  for (auto& [name, prompts] : lists) {
+    cases.push_back({name, std::move(prompts), {}});
+    cases.back().options.max_new_tokens = 160;
+  }
   for (CompareCase& c : cases) c.options.draft_max = draft_max;
   return cases;
 }

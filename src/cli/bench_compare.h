@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/generator.h"
@@ -28,12 +29,14 @@ struct CompareResult {
   bool identical = true;  ///< every dual answer equals its AR answer
 };
 
-/// The four kinds of answers at which drafting might cost more than it gives: short ones (24
-/// tokens), sampled ones (temperature 1.2), long ones (400 tokens, past the end of sequence) and
-/// grade-school maths questions. `questions`: for the last, in place of the few that are built in.
-/// `draft_max`: of all, as in GenerateOptions.
-std::vector<CompareCase> compare_cases(const LoadedModel& model,
-                                       std::vector<std::vector<int32_t>> questions,
+/// Prompts of a file under its name.
+using NamedPrompts = std::pair<std::string, std::vector<std::vector<int32_t>>>;
+
+/// The three kinds of answers at which drafting might cost more than it gives: short ones (24
+/// tokens), sampled ones (temperature 1.2) and long ones (400 tokens, past the end of sequence);
+/// and a case of 160 tokens for each list of prompts, where there is none a few questions of
+/// grade-school maths that are built in. `draft_max`: of all, as in GenerateOptions.
+std::vector<CompareCase> compare_cases(const LoadedModel& model, std::vector<NamedPrompts> lists,
                                        int64_t draft_max);
 
 /// Every prompt of every case `pairs` times, which view goes first taking turns, after a warm-up.

@@ -176,14 +176,14 @@ void occupy_standard_streams() {
 
 }  // namespace
 
-int run_program(int argc, const char* const* argv) {
+int run_framed(const std::function<int()>& body) {
   // A reader that has gone away ends the program quietly, also where the parent ignores SIGPIPE.
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_IGN);  // a file over the limit is then an error of the write
   occupy_standard_streams();
   init_logging();
   try {
-    return dispatch({argv + std::min(argc, 1), argv + argc});
+    return body();
   } catch (const Error& error) {
     return report(error.what(), error.kind() == ErrorKind::kUsage ? 2 : 1);
   } catch (const std::bad_alloc&) {
@@ -191,6 +191,10 @@ int run_program(int argc, const char* const* argv) {
   } catch (const std::exception& error) {
     return report(error.what(), 1);
   }
+}
+
+int run_program(int argc, const char* const* argv) {
+  return run_framed([&] { return dispatch({argv + std::min(argc, 1), argv + argc}); });
 }
 
 }  // namespace orthrus

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -154,6 +155,7 @@ class AdapterWriter {
     }
     const nlohmann::json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
     write_file_atomically(directory + "/" + kIndexName, index.dump(2) + "\n");
+    remove_other_parts(directory, parts.size());
   }
 
  private:
@@ -167,6 +169,20 @@ class AdapterWriter {
   struct Part {
     size_t first, last;
   };
+
+  /// Those of an earlier export, which the index no longer names.
+  static void remove_other_parts(const std::string& directory, size_t parts) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+      const std::string name = entry.path().filename().string();
+      unsigned number = 0, count = 0;
+      int end = 0;
+      std::sscanf(name.c_str(), "adapter-%5u-of-%5u.safetensors%n", &number, &count, &end);
+      if (end > 0 && static_cast<size_t>(end) == name.size() && count != parts) {
+        std::filesystem::remove(entry.path(), ignored);
+      }
+    }
+  }
 
   static uint64_t bytes_of(const SafetensorsEntry& entry) {
     const auto bytes = tensor_bytes(entry.type, entry.shape);

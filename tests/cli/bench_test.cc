@@ -212,12 +212,15 @@ TEST(Bench, CompareRunsInterleavedPairs) {
   options.model = tiny_path();
   options.threads = 2;
   Generator generator(options);
-  std::vector<CompareCase> cases = compare_cases(generator.loaded(), {{1, 2, 3}}, -1);
-  ASSERT_EQ(cases.size(), 4u);
-  EXPECT_EQ(cases.back().prompts, (std::vector<std::vector<int32_t>>{{1, 2, 3}}));
+  std::vector<CompareCase> cases =
+      compare_cases(generator.loaded(), {{"one", {{1, 2, 3}}}, {"two", {{4, 5}}}}, -1);
+  ASSERT_EQ(cases.size(), 5u);
+  EXPECT_EQ(cases[3].name, "one");
+  EXPECT_EQ(cases[3].prompts, (std::vector<std::vector<int32_t>>{{1, 2, 3}}));
+  EXPECT_EQ(compare_cases(generator.loaded(), {}, -1).back().name, "maths");
   for (CompareCase& c : cases) c.options.max_new_tokens = 12;
   const auto results = run_compare(generator, cases, 2, [](double) {}, {});
-  ASSERT_EQ(results.size(), 4u);
+  ASSERT_EQ(results.size(), 5u);
   for (const CompareResult& result : results) {
     EXPECT_EQ(result.pairs, 2 * result.prompts) << result.name;
     EXPECT_TRUE(result.identical) << result.name;
@@ -225,7 +228,7 @@ TEST(Bench, CompareRunsInterleavedPairs) {
     EXPECT_LE(result.ratio_least, result.ratio) << result.name;
     EXPECT_GE(result.ratio_most, result.ratio) << result.name;
   }
-  EXPECT_EQ(compare_json(results).at("compare").size(), 4u);
+  EXPECT_EQ(compare_json(results).at("compare").size(), 5u);
 }
 
 TEST(Shapes, NamedOnesAndNoOthers) {

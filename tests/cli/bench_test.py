@@ -5,7 +5,7 @@ Usage: bench_test.py PROGRAM SOURCE_ROOT [unittest arguments]."""
 import json
 import statistics
 
-from program import DEMO, TINY, ProgramTest, main
+from program import DEMO, ROOT, TINY, ProgramTest, main
 
 CASE_KEYS = ["name", "weights", "rows", "context", "seconds", "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
              "ratio_to_limit"]
@@ -52,8 +52,11 @@ class Bench(ProgramTest):
         self.assertEqual([c["weights"] for c in report["cases"]], ["q4_1", "q4_1"])
 
     def test_compare(self):
-        report = self.bench("-m", TINY, "--compare", "ar,dual")
-        self.assertGreaterEqual(len(report["compare"]), 3)
+        held_out = ROOT / "models/smollm2-135m/recipe/held-out"
+        report = self.bench("-m", TINY, "--compare", "ar,dual", "--limit", "1", "--prompts",
+                            held_out / "chat.jsonl", held_out / "code.jsonl")
+        self.assertEqual([result["name"] for result in report["compare"]],
+                         ["short", "sampled", "long", "chat", "code"])
         for result in report["compare"]:
             self.assertIs(result["identical"], True)
             self.assertGreater(result["ratio_median"], 0)

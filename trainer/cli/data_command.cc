@@ -21,27 +21,26 @@ Runner add_data_command(CLI::App& program) {
   app->add_option("--exclude", o.held_out,
                   "held-out prompts: what shares 13 words in a row with one of them is left out");
   app->add_option("--self-prompts", o.self_prompts, "user turns that the model writes by itself")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, 1e7));
   app->add_option("--self-prompt-start", o.self_prompt_starts,
                   "what those begin with; given several times, they take turns");
   app->add_option("--system-prompt", o.system_prompt, "the system message of texts");
-  app->add_option("--limit", o.limit, "prompts of each file, 0: all")
-      ->check(CLI::NonNegativeNumber);
+  app->add_option("--limit", o.limit, "prompts of each file, 0: all")->check(number_in(0, 1e9));
   app->add_option("-o,--out", o.out, "folder of the shards")->required();
   app->add_option("--shard-documents", o.shard_documents, "prompts of a shard")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1, 1e6))
       ->capture_default_str();
   app->add_option("-n,--max-tokens", o.generate.batch.max_tokens, "most tokens of an answer")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1, 1e7))
       ->capture_default_str();
   app->add_option("--temp", o.generate.batch.temperature, "0: greedy")
       ->check(number_in(0, 100))
       ->capture_default_str();
   app->add_option("--seed", o.generate.seed, "of the noise")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 9.2e18))
       ->capture_default_str();
   app->add_option("--batch", o.generate.batch.rows, "sequences that share passes")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1, 1024))
       ->capture_default_str();
   app->add_option("--backend", o.generate.backend,
                   "engine: `orthrus generate` answers; torch: this program (default: engine, torch "

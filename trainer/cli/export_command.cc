@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cli/options.h"
 #include "engine/model_registry.h"
 #include "trainer/cli/commands.h"
 #include "trainer/export/export_view.h"
@@ -27,15 +28,21 @@ Runner add_export_command(CLI::App& program) {
       ->option_text("TEXT:{bf16,int8,checkpoint}=bf16");
   app->add_option("--part-bytes", options->part_bytes,
                   "write an adapter in parts of at most so many bytes (16MiB, say) and their index")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
+      ->check(number_in(1, 1e18));  // of the bytes that the transformation leaves
   auto metadata = std::make_shared<std::vector<std::string>>();
   app->add_option("--metadata", *metadata,
                   "KEY=VALUE for the adapter's metadata, license=apache-2.0 say; may be repeated");
   return [options, metadata] {
     for (const std::string& entry : *metadata) {
       const size_t equals = entry.find('=');
-      if (equals == std::string::npos) fail_usage("--metadata {}: expected KEY=VALUE", entry);
-      options->metadata[entry.substr(0, equals)] = entry.substr(equals + 1);
+      if (equals == std::string::npos || equals == 0) {
+        fail_usage("--metadata {}: expected KEY=VALUE", entry);
+      }
+      const std::string key = entry.substr(0, equals);
+      if (!options->metadata.emplace(key, entry.substr(equals + 1)).second) {
+        fail_usage("--metadata: {} is there twice", key);
+      }
     }
     if (options->part_bytes > 0 && options->form == ExportForm::kCheckpoint) {
       fail_usage("--part-bytes is for adapters");

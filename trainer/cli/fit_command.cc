@@ -34,7 +34,7 @@ void add_model_flags(CLI::App& app, FitOptions& o) {
       ->capture_default_str();
   app.add_option("--mask-token", o.mask_token,
                  "a vocabulary row as the mask (default: a trained embedding)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, 1e9));
 }
 
 void add_loss_flags(CLI::App& app, FitOptions& o) {
@@ -55,7 +55,7 @@ void add_loss_flags(CLI::App& app, FitOptions& o) {
 
 void add_schedule_flags(CLI::App& app, FitOptions& o) {
   app.add_option("--steps", o.steps, "length of the run in steps (exact when resumed)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_in(0, 1e12));
   app.add_option("--minutes", o.minutes, "length of the run where --steps is not given")
       ->check(number_in(1e-3, 1e7))
       ->capture_default_str();
@@ -72,7 +72,7 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
       ->check(number_in(1e-12, 1e3))
       ->capture_default_str();
   app.add_option("--warmup", o.warmup_steps, "steps until it is reached")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 1e12))
       ->capture_default_str();
   app.add_option("--optimizer", o.student.optimizer,
                  "adamw, or muon for the projections (adamw for the rest)")
@@ -86,7 +86,7 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
       ->check(number_in(0, 1e9))
       ->capture_default_str();
   app.add_option("--seed", o.plan.seed, "of the order of rows and the anchors")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_in(0, 9.2e18))
       ->capture_default_str();
   app.add_option("--checkpoint-minutes", o.checkpoint_minutes, "between checkpoints")
       ->check(number_in(0, 1e7))
@@ -95,7 +95,7 @@ void add_schedule_flags(CLI::App& app, FitOptions& o) {
       ->check(number_in(0, 1e7))
       ->capture_default_str();
   app.add_option("--eval-documents", o.evaluation_documents, "held-out documents used, at most")
-      ->check(CLI::PositiveNumber)
+      ->check(number_in(1, 1e9))
       ->capture_default_str();
 }
 
@@ -110,8 +110,8 @@ Runner add_fit_command(CLI::App& program) {
   return [options] {
     options->student.muon.weight_decay = options->student.adamw.weight_decay;
     options->model = resolve_model(options->model).path;
-    fit(*options);
-    return 0;
+    constexpr int kStopped = 130;  // as a shell says of a program that Ctrl-C has ended
+    return fit(*options) ? 0 : kStopped;
   };
 }
 

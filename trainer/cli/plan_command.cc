@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "engine/model_registry.h"
 #include "engine/shapes.h"
 #include "formats/checkpoint.h"
@@ -26,13 +27,15 @@ void print_plan(const PlanOptions& o, const ModelConfig& config) {
   const auto rows =
       static_cast<double>(row.blocks.size()) * static_cast<double>(o.memory.row.block_size);
   const double flops = training_flops(config, row, o.memory.row.block_size) / rows;
-  fmt::print("{}: {} diffusion tokens a row of {} tokens, {:.2f} GFLOP a diffusion token\n",
-             config.name, rows, o.memory.row.row_tokens, flops / 1e9);
-  fmt::print("{}\n", predict_memory(config, o.memory).text());
+  std::string text = fmt::format(
+      "{}: {} diffusion tokens a row of {} tokens, {:.2f} GFLOP a diffusion token\n{}\n",
+      config.name, rows, o.memory.row.row_tokens, flops / 1e9,
+      predict_memory(config, o.memory).text());
   if (o.gflops > 0) {
-    fmt::print("{:.0f} diffusion tokens at {:.0f} GFLOP/s: {:.2f} hours\n", o.tokens, o.gflops,
-               o.tokens * flops / (1e9 * o.gflops) / 3600);
+    text += fmt::format("{:.0f} diffusion tokens at {:.0f} GFLOP/s: {:.2f} hours\n", o.tokens,
+                        o.gflops, o.tokens * flops / (1e9 * o.gflops) / 3600);
   }
+  print(text);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-#include <fmt/format.h>
-
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/atomic_file.h"
+#include "base/error.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "trainer/cli/commands.h"
 #include "trainer/plot/report.h"
 
@@ -15,16 +17,22 @@ Runner add_plot_command(CLI::App& program) {
       program.add_subcommand("plot", "curves of a run as one HTML page, and a forecast");
   auto run = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
-  auto before = std::make_shared<double>(0);
+  auto before = std::make_shared<std::optional<double>>();
   app->add_option("--run", *run, "folder of fit")->required();
   app->add_option("-o,--out", *out, "the page (default: report.html in that folder)");
   app->add_option("--tokens-before", *before,
-                  "diffusion tokens that the adapter the run began with was trained on")
+                  "diffusion tokens that the adapter the run began with was trained on (default: "
+                  "as that says)")
       ->check(number_in(0, 1e18));
   return [run, out, before] {
     const RunHistory history = read_history(*run, *before);
-    write_file_atomically(out->empty() ? *run + "/report.html" : *out, html_report(history, *run));
-    fmt::print("{}", forecast_text(history));
+    const std::string page = out->empty() ? *run + "/report.html" : *out;
+    std::error_code error;
+    if (std::filesystem::equivalent(page, *run + "/log.jsonl", error)) {
+      fail_usage("--out {}: is the run's log", page);
+    }
+    write_file_atomically(page, html_report(history, *run));
+    print(forecast_text(history));
     return 0;
   };
 }

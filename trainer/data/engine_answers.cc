@@ -17,9 +17,9 @@
 namespace orthrus::train {
 namespace {
 
-/// Removes the scratch files whatever happens.
+/// Removes the scratch files whatever happens, those of a killed process at the start.
 struct ScratchFile {
-  explicit ScratchFile(std::string name) : path(std::move(name)) {}
+  explicit ScratchFile(std::string name) : path(std::move(name)) { ::unlink(path.c_str()); }
   ~ScratchFile() { ::unlink(path.c_str()); }
   ScratchFile(const ScratchFile&) = delete;
   ScratchFile& operator=(const ScratchFile&) = delete;

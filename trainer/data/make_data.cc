@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/folder_lock.h"
 #include "base/log.h"
+#include "cli/terminal.h"
 #include "engine/prompt_lines.h"
 #include "engine/template_request.h"
 #include "formats/checkpoint.h"
@@ -23,6 +24,7 @@
 #include "trainer/data/overlap.h"
 #include "trainer/data/self_prompts.h"
 #include "trainer/data/shard.h"
+#include "trainer/data/token_hash.h"
 
 namespace orthrus::train {
 namespace {
@@ -30,6 +32,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string read_text(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) fail("{}: is a folder", path);
   std::ifstream file(path, std::ios::binary);
   if (!file) fail("{}: cannot be read", path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -40,6 +44,7 @@ class Maker {
   explicit Maker(const MakeDataOptions& options)
       : options_(options),
         checkpoint_(open_checkpoint(options.generate.model)),
+        base_hash_(base_hash(*checkpoint_.tensors)),
         tokenizer_(Tokenizer::load(options.generate.model)),
         template_(ChatTemplate::load(options.generate.model)),
         answerer_(make_answerer(options.generate, options.out + "/part", options.shard_documents)) {
@@ -56,6 +61,7 @@ class Maker {
   std::vector<PromptLine> lines_of(const std::string& path, int64_t limit) const;
   std::string text_of(const PromptLine& line) const;
   void hold_out(const std::string& path);
+  void check(const std::vector<int32_t>& tokens, const std::string& where) const;
   void add_file(const std::string& path);
   void add_self_prompts();
   void drop_too_long();
@@ -71,6 +77,7 @@ class Maker {
   const MakeDataOptions& options_;
   std::optional<FolderLock> lock_;
   Checkpoint checkpoint_;
+  std::string base_hash_;
   Tokenizer tokenizer_;
   std::unique_ptr<ChatTemplate> template_;
   std::unique_ptr<Answerer> answerer_;
@@ -112,6 +119,7 @@ std::vector<PromptLine> Maker::lines_of(const std::string& path, int64_t limit) 
   size_t number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
+    if (line.ends_with('\r')) line.pop_back();
     if (line.empty()) continue;
     if (!jinja::is_valid_utf8(line)) fail("{}: line {} is not UTF-8", path, number);
     if (limit > 0 && static_cast<int64_t>(prompts.size()) == limit) break;
@@ -137,8 +145,20 @@ void Maker::hold_out(const std::string& path) {
   for (const PromptLine& line : lines_of(path, 0)) held_out_.hold_out(text_of(line));
 }
 
+/// A document holds what was attended to: no prompt is empty.
+void Maker::check(const std::vector<int32_t>& tokens, const std::string& where) const {
+  if (tokens.empty()) fail("{}: a prompt without tokens", where);
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= checkpoint_.config.vocab_size) {
+      fail("{}: token {} is outside the vocabulary of {}", where, token,
+           checkpoint_.config.vocab_size);
+    }
+  }
+}
+
 void Maker::add_file(const std::string& path) {
   for (const PromptLine& line : lines_of(path, options_.limit)) {
+    if (line.token_ids) check(*line.token_ids, line.where);
     if (line.prompt && !line.token_ids && !line.messages) {
       add_user_text(*line.prompt);
     } else if (held_out_.found_in(text_of(line))) {
@@ -149,7 +169,11 @@ void Maker::add_file(const std::string& path) {
       if (!template_) fail("{}: messages, but the model has no chat template", line.where);
       Json request;
       line.add_chat(request);
-      add_chat(std::move(request));
+      try {
+        add_chat(std::move(request));
+      } catch (const Error& error) {
+        fail("{}: {}", line.where, error.what());
+      }
     }
   }
 }
@@ -181,7 +205,7 @@ void Maker::add_self_prompts() {
                    {"seed", options_.generate.seed},
                    {"starts", options_.self_prompt_starts},
                    {"system_prompt", options_.system_prompt},
-                   {"base_hash", base_hash(*checkpoint_.tensors)}};
+                   {"base_hash", base_hash_}};
   std::vector<std::string> texts;
   if (file_exists(path)) {
     texts = read_self_prompts(path, asked);
@@ -204,19 +228,10 @@ void Maker::add_self_prompts() {
   for (const std::string& text : texts) add_user_text(text);
 }
 
-/// FNV-1a over the tokens of all prompts, 64 bits.
-uint64_t hash_of(const std::vector<std::vector<int32_t>>& prompts) {
-  uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
-  for (const std::vector<int32_t>& prompt : prompts) {
-    add(prompt.size());
-    for (const int32_t token : prompt) add(static_cast<uint64_t>(token));
-  }
-  return hash;
-}
-
 std::map<std::string, std::string> Maker::provenance() const {
   const GenerateOptions& g = options_.generate;
+  TokenHash prompts;
+  for (const std::vector<int32_t>& prompt : prompts_) prompts.add(prompt);
   std::string files;
   for (const std::string& path : options_.prompts) {
     files += (files.empty() ? "" : ", ") + std::filesystem::path(path).filename().string();
@@ -226,7 +241,7 @@ std::map<std::string, std::string> Maker::provenance() const {
       {"weights", g.weights},
       {"prompt_files", files},
       {"prompts", std::to_string(prompts_.size())},
-      {"prompts_hash", fmt::format("{:016x}", hash_of(prompts_))},
+      {"prompts_hash", prompts.text()},
       {"self_prompts", std::to_string(options_.self_prompts)},
       {"shard_documents", std::to_string(options_.shard_documents)},
       {"max_tokens", std::to_string(g.batch.max_tokens)},
@@ -247,22 +262,51 @@ std::vector<size_t> Maker::missing_shards() const {
   for (size_t i = 0; i * size < prompts_.size(); ++i) {
     if (!file_exists(shard_path(i))) {
       missing.push_back(i);
-    } else if (read_shard(shard_path(i)).provenance != provenance_) {
+      continue;
+    }
+    const Shard shard = read_shard(shard_path(i));
+    if (shard.provenance != provenance_) {
       fail_usage("{}: made from other prompts or with other flags", shard_path(i));
     }
+    if (shard.base_hash != base_hash_) fail_usage("{}: made by another model", shard_path(i));
   }
   return missing;
 }
 
 /// With the prompts, still without answers.
 Shard Maker::make_shard(size_t index) const {
-  Shard shard{base_hash(*checkpoint_.tensors), checkpoint_.config.vocab_size, provenance_, {}};
+  Shard shard{base_hash_, checkpoint_.config.vocab_size, provenance_, {}};
   const auto size = static_cast<size_t>(options_.shard_documents);
   for (size_t i = index * size; i < std::min((index + 1) * size, prompts_.size()); ++i) {
     shard.documents.push_back({prompts_[i], {}});
   }
   return shard;
 }
+
+/// A line every ten seconds, and one at the end.
+class Progress {
+ public:
+  explicit Progress(size_t answers) : answers_(answers) {}
+  void add(size_t tokens) {
+    ++made_;
+    tokens_ += tokens;
+    const Clock::time_point now = Clock::now();
+    if (made_ < answers_ && now - shown_ < std::chrono::seconds(10)) return;
+    shown_ = now;
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    const auto made = static_cast<double>(made_);
+    print_stderr(fmt::format("{} of {} answers  {:.0f} tokens/s  {:.1f} min left\n", made_,
+                             answers_, static_cast<double>(tokens_) / seconds,
+                             seconds / made * (static_cast<double>(answers_) - made) / 60));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const size_t answers_;
+  const Clock::time_point begin_ = Clock::now();
+  Clock::time_point shown_ = begin_;
+  size_t made_ = 0, tokens_ = 0;
+};
 
 void Maker::make_shards() {
   /// A shard whose answers are on their way.
@@ -283,10 +327,7 @@ void Maker::make_shards() {
       requests.push_back({document.tokens, options_.generate.seed + prompt});
     }
   }
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  size_t made = 0;
-  int64_t tokens = 0;
+  Progress progress(requests.size());
   answerer_->answer(requests, options_.generate.batch, [&](size_t i, std::vector<int32_t> answer) {
     Pending& p = pending[places[i].first];
     Document& document = p.shard.documents[places[i].second];
@@ -295,16 +336,11 @@ void Maker::make_shards() {
     if (!answer.empty()) {
       document.answers = {{prompt_end, static_cast<int64_t>(document.tokens.size())}};
     }
-    tokens += static_cast<int64_t>(answer.size());
-    if (--p.open > 0) return;
-    write_shard(shard_path(p.index), p.shard);
-    p.shard = {};
-    ++made;
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    const double left =
-        seconds / static_cast<double>(made) * static_cast<double>(pending.size() - made);
-    fmt::print(stderr, "shard {} of {}  {:.0f} tokens/s  {:.1f} min left\n", made, pending.size(),
-               static_cast<double>(tokens) / seconds, left / 60);
+    if (--p.open == 0) {
+      write_shard(shard_path(p.index), p.shard);
+      p.shard = {};
+    }
+    progress.add(answer.size());
   });
 }
 
@@ -333,8 +369,8 @@ void Maker::run() {
   provenance_ = provenance();
   make_shards();
   const Shard all = read_shards({options_.out});
-  fmt::print("{}: {} documents, {} answer tokens\n", options_.out, all.documents.size(),
-             answer_tokens(all));
+  print(fmt::format("{}: {} documents, {} answer tokens\n", options_.out, all.documents.size(),
+                    answer_tokens(all)));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "cli/terminal.h"
 #include "text/jinja_string.h"
 
 namespace orthrus::train {
@@ -72,7 +73,7 @@ std::vector<std::string> self_prompts(const SelfPromptRequest& request, const To
         found.push_back(text);
       }
     }
-    fmt::print(stderr, "self-prompts: {} of {}\n", found.size(), request.count);
+    print_stderr(fmt::format("self-prompts: {} of {}\n", found.size(), request.count));
   }
   return found;
 }

@@ -199,7 +199,7 @@ Shard read_shard(const std::string& path) {
   Shard shard;
   try {
     shard.base_hash = header.at("base_hash").get<std::string>();
-    shard.vocab_size = header.at("vocab_size").get<int64_t>();
+    shard.vocab_size = static_cast<int64_t>(count(header, "vocab_size", path));
     shard.provenance = header.at("provenance").get<std::map<std::string, std::string>>();
   } catch (const nlohmann::json::exception& error) {
     fail("{}: the header is incomplete: {}", path, printable(error.what()));

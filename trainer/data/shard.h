@@ -30,8 +30,8 @@ struct Shard {
 /// Atomically. Two bytes a token where the vocabulary allows it, else four.
 void write_shard(const std::string& path, const Shard& shard);
 
-/// Error(kInput) in one line where the file is not exactly what the layout says; nothing is
-/// allocated beyond the file's own size.
+/// Error(kInput) in one line where the file is not exactly what the layout says; counts
+/// are checked against the file's size before anything is allocated for them.
 Shard read_shard(const std::string& path);
 
 /// All shards of the files and folders given (in a folder: *.shard, by name), one behind the other.

@@ -4,6 +4,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "formats/json.h"
 #include "formats/printable.h"
 #include "formats/safetensors_writer.h"
@@ -52,16 +53,14 @@ struct TrainedView {
   std::map<std::string, std::string> facts;
 };
 
-std::string checkpoint_of(const std::string& run) {
+/// The checkpoints that `run` names, the newest first.
+std::vector<std::string> checkpoints_of(const std::string& run) {
   std::error_code error;
-  if (!fs::is_directory(run, error)) return run;
-  const auto states = saved_states(run);
-  if (states.empty()) fail("{}: holds no checkpoint of a run", run);
-  return states.front();
+  if (!fs::is_directory(run, error)) return {run};
+  return saved_states(run);
 }
 
-TrainedView load_view(const Checkpoint& base, const std::string& run) {
-  const std::string path = checkpoint_of(run);
+TrainedView load_checkpoint(const Checkpoint& base, const std::string& path) {
   const LoadedState info = inspect_state(path);
   const nlohmann::json settings = parse_json(info.settings, path);
   TrainedView view;
@@ -82,10 +81,25 @@ TrainedView load_view(const Checkpoint& base, const std::string& run) {
   Student student(model, options);
   load_parameters(path, student.parameters());
   view.tensors = model.tensors().diffusion();
+  const int64_t before = settings.value("tokens_before", int64_t{0});
   view.facts = {{"training_steps", std::to_string(info.state.step)},
-                {"training_tokens", std::to_string(info.state.tokens)},
+                {"training_tokens", std::to_string(before + info.state.tokens)},
                 {"training_settings", settings.dump()}};
   return view;
+}
+
+/// From the newest checkpoint that is whole.
+TrainedView load_view(const Checkpoint& base, const std::string& run) {
+  const std::vector<std::string> paths = checkpoints_of(run);
+  for (const std::string& path : paths) {
+    try {
+      return load_checkpoint(base, path);
+    } catch (const Error& error) {
+      if (&path == &paths.back()) throw;
+      spdlog::warn("{}: the checkpoint before it is taken", error.what());
+    }
+  }
+  fail("{}: holds no checkpoint of a run", run);
 }
 
 void export_adapter(const Checkpoint& base, const TrainedView& view, const ExportOptions& options) {
@@ -153,7 +167,6 @@ void write_tensors(const Checkpoint& base, const TrainedView& view, const std::s
 void export_checkpoint(const Checkpoint& base, const TrainedView& view, const std::string& out) {
   check_official_layout(base, view);
   std::error_code error;
-  if (fs::equivalent(base.path, out, error)) fail_usage("{}: is the base model itself", out);
   fs::create_directories(out, error);
   if (error) fail("{}: cannot be created: {}", out, error.message());
   nlohmann::json config = read_json_file(base.path + "/config.json", size_t{1} << 20);
@@ -172,10 +185,25 @@ void export_checkpoint(const Checkpoint& base, const TrainedView& view, const st
   write_file_atomically(out + "/config.json", config.dump(2) + "\n");
 }
 
+/// An export must not take the place of what it is made from.
+void check_out(const ExportOptions& options, const Checkpoint& base) {
+  std::error_code error;
+  const fs::path out(options.out);
+  const bool in_base = fs::equivalent(fs::absolute(out).parent_path(), base.path, error);
+  if (fs::equivalent(out, base.path, error) ||
+      (fs::exists(out, error) && in_base && !out.filename().string().starts_with("adapter"))) {
+    fail_usage("{}: belongs to the base model", options.out);
+  }
+  for (const std::string& path : checkpoints_of(options.run)) {
+    if (fs::equivalent(out, path, error)) fail_usage("{}: is a checkpoint of the run", options.out);
+  }
+}
+
 }  // namespace
 
 void export_view(const ExportOptions& options) {
   const Checkpoint base = open_checkpoint(options.model);
+  check_out(options, base);
   const TrainedView view = load_view(base, options.run);
   if (options.form == ExportForm::kCheckpoint) {
     if (!options.metadata.empty()) fail_usage("metadata is for adapters");

@@ -3,18 +3,21 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <numbers>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "base/atomic_file.h"
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "base/folder_lock.h"
 #include "base/log.h"
+#include "cli/terminal.h"
 #include "trainer/fit/data_parallel.h"
 #include "trainer/fit/flops.h"
 #include "trainer/fit/matmul_rate.h"
@@ -52,20 +55,47 @@ Precision choose_precision(const std::string& name, const at::Device& device) {
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
 }
 
-ModelTensors start_tensors(const FitOptions& o, const Checkpoint& checkpoint, at::Device device) {
-  ModelTensors tensors;
-  if (o.adapter == "copy") {
-    tensors = load_tensors(checkpoint, DiffusionSource::kCopy);
-  } else if (!o.adapter.empty()) {
-    const Adapter adapter = open_adapter(o.adapter, checkpoint.config);
-    if (!adapter.base_hash.empty() && adapter.base_hash != base_hash(*checkpoint.tensors)) {
+/// What a run begins with.
+struct Start {
+  Checkpoint base;
+  std::string hash;  // of the base
+  DiffusionSource source;
+  std::optional<Adapter> adapter;
+
+  /// Rows of a block where nobody asked.
+  int64_t block_size() const {
+    constexpr int64_t kForCopies = 8;
+    if (source == DiffusionSource::kCopy) return kForCopies;
+    return adapter ? adapter->block_size : base.config.block_size;
+  }
+  /// Diffusion tokens that the adapter was trained on, 0 where it does not say.
+  int64_t tokens_before() const {
+    if (!adapter || !adapter->metadata.contains("training_tokens")) return 0;
+    const std::string& text = adapter->metadata.at("training_tokens");
+    int64_t tokens = 0;
+    std::from_chars(text.data(), text.data() + text.size(), tokens);
+    return std::max<int64_t>(tokens, 0);
+  }
+};
+
+Start open_start(const FitOptions& o) {
+  Start start{open_checkpoint(o.model), "", DiffusionSource::kCopy, std::nullopt};
+  start.hash = base_hash(*start.base.tensors);
+  if (o.adapter.empty() && start.base.config.is_orthrus) {
+    start.source = DiffusionSource::kCheckpoint;
+  } else if (!o.adapter.empty() && o.adapter != "copy") {
+    start.source = DiffusionSource::kAdapter;
+    start.adapter = open_adapter(o.adapter, start.base.config);
+    if (!start.adapter->base_hash.empty() && start.adapter->base_hash != start.hash) {
       spdlog::warn("{}: trained beside another model or another form of it", o.adapter);
     }
-    tensors = load_tensors(checkpoint, DiffusionSource::kAdapter, &adapter);
-  } else {
-    tensors = load_tensors(checkpoint, checkpoint.config.is_orthrus ? DiffusionSource::kCheckpoint
-                                                                    : DiffusionSource::kCopy);
   }
+  return start;
+}
+
+ModelTensors start_tensors(const FitOptions& o, const Start& start, at::Device device) {
+  ModelTensors tensors =
+      load_tensors(start.base, start.source, start.adapter ? &*start.adapter : nullptr);
   tensors.config.block_size = o.student.block_size;
   if (o.mask_token >= 0) {
     if (o.mask_token >= tensors.config.vocab_size) {
@@ -87,21 +117,31 @@ std::vector<Document> spread(const std::vector<Document>& documents, int64_t cou
   return chosen;
 }
 
+/// Of the first `count` positions of a block: right ones of all, 0 where there are none.
+std::vector<double> shares(std::span<const int64_t> right, std::span<const int64_t> all,
+                           int64_t count) {
+  std::vector<double> result;
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    const auto rows = static_cast<double>(std::max<int64_t>(1, all[i]));
+    result.push_back(static_cast<double>(right[i]) / rows);
+  }
+  return result;
+}
+
 class Run {
  public:
-  Run(const FitOptions& options, const ProcessGroup& group, at::Device device, Precision precision)
+  Run(const FitOptions& options, Start begin, const ProcessGroup& group, at::Device device,
+      Precision precision)
       : options_(options),
         group_(group),
-        checkpoint_(open_checkpoint(options.model)),
+        start_(std::move(begin)),
         data_(read_for(options.data)),
+        held_out_(read_held_out()),
         memory_(prediction(device, precision)),
-        model_(start_tensors(options, checkpoint_, device), precision),
+        model_(start_tensors(options, start_, device), precision),
         student_(model_, options.student),
         plan_(data_, options.plan),
-        settings_(settings_json(options, model_, base_hash(*checkpoint_.tensors), data_)) {
-    if (!options.held_out.empty()) {
-      held_out_ = spread(read_for(options.held_out).documents, options.evaluation_documents);
-    }
+        settings_(settings_json(options, model_, start_.hash, start_.tokens_before(), data_)) {
     start();
   }
 
@@ -109,6 +149,7 @@ class Run {
 
  private:
   Shard read_for(const std::vector<std::string>& paths) const;
+  std::vector<Document> read_held_out() const;
   MemoryPrediction prediction(at::Device device, Precision precision) const;
   Json measure_machine();
   void start();
@@ -118,7 +159,7 @@ class Run {
   double share_done() const;
   double learning_rate() const;
   StepStats step();
-  void report(const StepStats& stats, double norm, double seconds);
+  void report(const StepStats& stats, double rate_used, double seconds);
   void show(const StepStats& stats, double rate, double flops) const;
   void evaluate();
   void save();
@@ -126,7 +167,7 @@ class Run {
 
   FitOptions options_;
   const ProcessGroup& group_;
-  Checkpoint checkpoint_;
+  Start start_;
   Shard data_;
   std::vector<Document> held_out_;
   MemoryPrediction memory_;
@@ -142,27 +183,39 @@ class Run {
   double peak_flops_ = 0;  // of this process, a second; 0: not known
   double shown_ = 0;
   bool stopped_ = false;
+  bool ended_ = false;  // already when it was resumed
 };
 
 Shard Run::read_for(const std::vector<std::string>& paths) const {
   Shard shard = read_shards(paths);
-  if (shard.vocab_size != checkpoint_.config.vocab_size) {
+  if (shard.vocab_size != start_.base.config.vocab_size) {
     fail("{}: made for a vocabulary of {}, the model has {}", paths.front(), shard.vocab_size,
-         checkpoint_.config.vocab_size);
+         start_.base.config.vocab_size);
   }
-  if (!shard.base_hash.empty() && shard.base_hash != base_hash(*checkpoint_.tensors)) {
+  if (!shard.base_hash.empty() && shard.base_hash != start_.hash) {
     spdlog::warn("{}: its answers were written by another model or another form of it",
                  paths.front());
   }
   return shard;
 }
 
+std::vector<Document> Run::read_held_out() const {
+  if (options_.held_out.empty()) return {};
+  return spread(read_for(options_.held_out).documents, options_.evaluation_documents);
+}
+
 /// Says what the run will take. Error(kInput) where this machine clearly has less: before anything
 /// large is allocated.
 MemoryPrediction Run::prediction(at::Device device, Precision precision) const {
-  const MemoryQuestion question{resident_memory(), mapped_memory(*checkpoint_.tensors),
-                                options_.plan, options_.student, precision};
-  const MemoryPrediction result = predict_memory(checkpoint_.config, question);
+  int64_t longest = 0;
+  for (const Document& d : held_out_) longest = std::max(longest, std::ssize(d.tokens));
+  const MemoryQuestion question{.resident = resident_memory(),
+                                .file = mapped_memory(*start_.base.tensors),
+                                .row = options_.plan,
+                                .student = options_.student,
+                                .precision = precision,
+                                .held_out_tokens = longest};
+  const MemoryPrediction result = predict_memory(start_.base.config, question);
   if (!device.is_cpu()) return result;
   if (group_.first()) spdlog::info("{}", result.text());
   constexpr double kClearly = 0.9;
@@ -218,13 +271,18 @@ void Run::open_folder() {
   }
   remove_unfinished_states(options_.out);
   if (states.empty()) {
+    if (options_.resume) spdlog::warn("{}: holds no checkpoint, the run begins", options_.out);
     log_.emplace(options_.out, -1);
     log_->write({{"event", "start"}, {"settings", settings_}, {"machine", measure_machine()}});
     return;
   }
   resume_from(states);
   log_.emplace(options_.out, state_.step);
-  log_->write({{"event", "resume"}, {"step", state_.step}, {"machine", measure_machine()}});
+  ended_ = log_->has_ended();
+  log_->write({{"event", "resume"},
+               {"step", state_.step},
+               {"settings", settings_},
+               {"machine", measure_machine()}});
 }
 
 /// From the newest checkpoint that is whole.
@@ -233,11 +291,13 @@ void Run::resume_from(const std::vector<std::string>& states) {
     try {
       require_same_settings(settings_, inspect_state(path).settings, path);
       state_ = load_state(path, student_.parameters()).state;
+      plan_.restore(state_.plan);
       spdlog::info("goes on from {}", path);
       return;
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::kUsage || &path == &states.back()) throw;
       spdlog::warn("{}: the checkpoint before it is taken", error.what());
+      set_state_aside(path);
     }
   }
 }
@@ -313,25 +373,22 @@ void Run::show(const StepStats& stats, double rate, double flops) const {
   if (peak_flops_ > 0) {
     speed += fmt::format(" ({:.0f} % of the peak)", 100 * flops / (peak_flops_ * group_.size()));
   }
-  fmt::print(stderr, "step {}  loss {:.4f}  tokens/cycle {:.2f}  {}  {:.0f} %  {:.0f} min left\n",
-             state_.step, stats.loss, stats.tokens_per_cycle(), speed, 100 * done, left / 60);
+  print_stderr(
+      fmt::format("step {}  loss {:.4f}  tokens/cycle {:.2f}  {}  {:.0f} %  {:.0f} min left\n",
+                  state_.step, stats.loss, stats.tokens_per_cycle(), speed, 100 * done, left / 60));
 }
 
 void Run::report(const StepStats& stats, double rate_used, double seconds) {
   if (!group_.first()) return;
   const double rate = static_cast<double>(stats.tokens) / seconds;
-  std::vector<double> accuracy;
-  for (size_t i = 0; i < stats.rows.size(); ++i) {
-    if (stats.rows[i] == 0) continue;  // the last place, where it is not trained
-    accuracy.push_back(static_cast<double>(stats.agreed[i]) / static_cast<double>(stats.rows[i]));
-  }
+  const int64_t trained = options_.student.block_size - (options_.student.train_last ? 0 : 1);
   log_->write({{"event", "step"},
                {"step", state_.step},
                {"loss", stats.loss},
                {"gradient_norm", gradient_norm_},
                {"learning_rate", rate_used},
                {"tokens_per_cycle", stats.tokens_per_cycle()},
-               {"accuracy", accuracy},
+               {"accuracy", shares(stats.agreed, stats.rows, trained)},
                {"tokens", state_.tokens},
                {"tokens_per_second", rate},
                {"flops_per_second", step_flops_ / seconds},
@@ -349,13 +406,8 @@ void Run::evaluate() {
   model_.set_precision(Precision::kFloat32);
   const Simulation s = simulate_cycles(model_, held_out_, options_.student.block_size);
   model_.set_precision(precision);
-  std::vector<double> accuracy;
-  for (size_t i = 0; i < s.rows.size(); ++i) {
-    accuracy.push_back(static_cast<double>(s.agreed[i]) /
-                       static_cast<double>(std::max<int64_t>(1, s.rows[i])));
-  }
-  fmt::print(stderr, "step {}: {:.3f} tokens/cycle on {} held-out documents (mean {:.3f})\n",
-             state_.step, s.tokens_per_cycle(), s.documents, s.mean());
+  print_stderr(fmt::format("step {}: {:.3f} tokens/cycle on {} held-out documents (mean {:.3f})\n",
+                           state_.step, s.tokens_per_cycle(), s.documents, s.mean()));
   log_->write({{"event", "evaluation"},
                {"step", state_.step},
                {"tokens", state_.tokens},
@@ -364,7 +416,7 @@ void Run::evaluate() {
                {"cycles", s.cycles},
                {"tokens_per_cycle", s.tokens_per_cycle()},
                {"tokens_per_cycle_mean", s.mean()},
-               {"accuracy", accuracy}});
+               {"accuracy", shares(s.agreed, s.rows, options_.student.block_size - 1)}});
 }
 
 void Run::save() {
@@ -417,7 +469,7 @@ bool Run::train() {
     }
     return false;
   }
-  if (state_.step == first) return true;  // a finished run that was resumed
+  if (state_.step == first && ended_) return true;  // a finished run that was resumed
   evaluate();
   if (group_.first()) {
     log_->write({{"event", "end"}, {"step", state_.step}, {"memory_peak_bytes", peak_memory()}});
@@ -425,20 +477,12 @@ bool Run::train() {
   return true;
 }
 
-/// Rows of a block where nobody asked: as the start has been trained, 8 for copies.
-int64_t block_of_start(const FitOptions& options) {
-  constexpr int64_t kForCopies = 8;
-  if (options.adapter == "copy") return kForCopies;
-  const ModelConfig base = open_checkpoint(options.model).config;
-  if (!options.adapter.empty()) return open_adapter(options.adapter, base).block_size;
-  return base.is_orthrus ? base.block_size : kForCopies;
-}
-
 }  // namespace
 
 bool fit(const FitOptions& given) {
   FitOptions options = given;
-  if (options.student.block_size == 0) options.student.block_size = block_of_start(options);
+  Start start = open_start(options);
+  if (options.student.block_size == 0) options.student.block_size = start.block_size();
   if (options.student.block_size < 2) {
     fail_usage("a block of {} rows: expected 2 or more", options.student.block_size);
   }
@@ -449,7 +493,8 @@ bool fit(const FitOptions& given) {
   const c10::OptionalDeviceGuard guard(device);
   const ProcessGroup group(place, device,
                            std::chrono::milliseconds(std::llround(options.peer_minutes * 60'000)));
-  return Run(options, group, device, choose_precision(options.precision, device)).train();
+  const Precision precision = choose_precision(options.precision, device);
+  return Run(options, std::move(start), group, device, precision).train();
 }
 
 }  // namespace orthrus::train

@@ -1,7 +1,6 @@
 #include "trainer/fit/flops.h"
 
 #include <algorithm>
-#include <set>
 
 namespace orthrus::train {
 
@@ -11,16 +10,17 @@ double training_flops(const ModelConfig& c, const PlannedRow& row, int64_t block
   const int64_t mlp = 3 * c.intermediate_size * c.hidden_size;
   const int64_t trained = c.num_layers * (qkv + o), all = trained + c.num_layers * mlp;
 
-  std::set<int64_t> imitated;
-  int64_t targets = 0;
+  int64_t targets = 0, imitated = 0, end = 0;  // AR rows, those of overlapping blocks once
   for (const TrainBlock& b : row.blocks) {
     targets += b.targets;
-    for (int64_t i = 0; i < b.targets; ++i) imitated.insert(b.block.anchor + i);
+    const int64_t last = b.block.anchor + b.targets;
+    imitated += std::max<int64_t>(0, last - std::max(end, b.block.anchor));
+    end = std::max(end, last);
   }
   const auto tokens = static_cast<double>(row.row.tokens.size());
   const auto block_rows = static_cast<double>(row.blocks.size()) * static_cast<double>(block_size);
   const auto head = static_cast<double>(c.vocab_size * c.hidden_size);
-  const double head_rows = static_cast<double>(imitated.size()) + 2 * static_cast<double>(targets);
+  const double head_rows = static_cast<double>(imitated) + 2 * static_cast<double>(targets);
   return 2 * ((tokens + 2 * block_rows) * static_cast<double>(all) +
               block_rows * static_cast<double>(trained) + head_rows * head);
 }

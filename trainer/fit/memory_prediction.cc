@@ -8,6 +8,8 @@
 #include <numeric>
 #include <string_view>
 
+#include "trainer/fit/simulate.h"
+
 namespace orthrus::train {
 namespace {
 
@@ -62,11 +64,12 @@ MemoryPrediction predict_memory(const ModelConfig& c, const MemoryQuestion& ques
       c.num_layers * s.frozen + embedding * (c.tie_word_embeddings ? 1 : 2) + c.hidden_size;
   const int64_t trained = c.num_layers * s.view + c.hidden_size;
   const bool muon = question.student.optimizer == Optimizer::kMuon;
-  const int64_t rows = question.row.row_blocks * question.row.block_size;
   const int64_t tokens = question.row.row_tokens;
-  const int64_t ar = tokens * (c.num_layers * 2 * s.kv + 2 * s.hidden);
+  // An anchor has a successor in its row, and no row has an anchor twice.
+  const int64_t rows = std::min(question.row.row_blocks, tokens - 1) * question.row.block_size;
+  const auto cache = [&](int64_t n) { return n * (c.num_layers * 2 * s.kv + 2 * s.hidden); };
   // What a layer works on for a moment, forward or backward, of whichever view is wider.
-  const int64_t moment = std::max(rows, tokens) * (4 * s.wide + 4 * s.hidden);
+  const auto moment = [&](int64_t most_rows) { return most_rows * (4 * s.wide + 4 * s.hidden); };
   const int64_t logits = std::min(question.student.loss.chunk_floats, rows * c.vocab_size);
   const auto kept = static_cast<double>(kFloat * rows * c.num_layers * kept_floats(c, s));
   // The rounded forms: every weight as the forward pass reads it; as the backward pass does, those
@@ -75,16 +78,26 @@ MemoryPrediction predict_memory(const ModelConfig& c, const MemoryQuestion& ques
   const int64_t forward = c.num_layers * s.frozen + head + trained;
   const int64_t backward = c.num_layers * 3 * s.wide * s.hidden + head + trained;
   const bool rounded = question.precision == Precision::kBfloat16;
-  return {{{"program and data", question.resident},
-           {"base model", kFloat * frozen},
-           {"its form in bfloat16", rounded ? kBfloat16 * (forward + backward) : 0},
-           {"mapped file", question.file},
-           {"diffusion view", kFloat * trained},
-           {"gradients and moments", (muon ? 2 : 3) * kFloat * trained},
-           {"AR keys and values", kFloat * ar},
-           {"kept for the backward pass", static_cast<int64_t>((1 + kAllocatorLoss) * kept)},
-           {"one layer's work", kFloat * moment},
-           {"logits", 3 * kFloat * logits}}};
+  const int64_t training = kFloat * (cache(tokens) + moment(std::max(rows, tokens)) + 3 * logits) +
+                           static_cast<int64_t>((1 + kAllocatorLoss) * kept);
+  const int64_t held_out = question.held_out_tokens;
+  const int64_t drafts = kSimulatedBlocks * question.row.block_size;
+  const int64_t evaluation = kFloat * (cache(held_out) + moment(std::max(held_out, drafts)));
+  MemoryPrediction prediction{
+      {{"program and data", question.resident},
+       {"base model", kFloat * frozen},
+       {"its form in bfloat16", rounded ? kBfloat16 * (forward + backward) : 0},
+       {"mapped file", question.file},
+       {"diffusion view", kFloat * trained},
+       {"gradients and moments", (muon ? 2 : 3) * kFloat * trained},
+       {"AR keys and values", kFloat * cache(tokens)},
+       {"kept for the backward pass", static_cast<int64_t>((1 + kAllocatorLoss) * kept)},
+       {"one layer's work", kFloat * moment(std::max(rows, tokens))},
+       {"logits", 3 * kFloat * logits}}};
+  if (evaluation > training) {
+    prediction.parts.push_back({"more for the held-out evaluation", evaluation - training});
+  }
+  return prediction;
 }
 
 int64_t mapped_memory(const TensorSource& tensors) {

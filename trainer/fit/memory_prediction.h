@@ -24,13 +24,15 @@ struct MemoryPrediction {
 };
 
 /// Of a run on the CPU with rows of `row` at most. resident: what this process takes already
-/// (program, data). file: mapped_memory of the base model.
+/// (program, data). file: mapped_memory of the base model. held_out_tokens: of the longest document
+/// that is evaluated on, which is never cut.
 struct MemoryQuestion {
   int64_t resident = 0;
   int64_t file = 0;
   RowPlanOptions row;
   StudentOptions student;
   Precision precision = Precision::kFloat32;
+  int64_t held_out_tokens = 0;
 };
 MemoryPrediction predict_memory(const ModelConfig& config, const MemoryQuestion& question);
 

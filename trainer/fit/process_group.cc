@@ -48,14 +48,16 @@ std::optional<std::string> variable(const std::string& name) {
   return text;
 }
 
-/// A whole number in [0, end).
-int number(const std::string& name, int end) {
+/// A whole number in [begin, end).
+int number(const std::string& name, int end, int begin = 0) {
   const auto text = variable(name);
   if (!text) fail_usage("{} is not set, other variables of a group of processes are", name);
   int value = -1;
   const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  if (error != std::errc() || stop != text->data() + text->size() || value < 0 || value >= end) {
-    fail_usage("{} = {}: expected a whole number from 0 to {}", name, printable(*text), end - 1);
+  if (error != std::errc() || stop != text->data() + text->size() || value < begin ||
+      value >= end) {
+    fail_usage("{} = {}: expected a whole number from {} to {}", name, printable(*text), begin,
+               end - 1);
   }
   return value;
 }
@@ -125,17 +127,20 @@ WorldPlace world_from_environment() {
     read_ranks(place, "RANK", "WORLD_SIZE", "LOCAL_RANK");
   } else if (variable("OMPI_COMM_WORLD_RANK") || variable("OMPI_COMM_WORLD_SIZE")) {
     read_ranks(place, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK");
+  } else if (variable("PMI_RANK") || variable("PMI_SIZE")) {
+    read_ranks(place, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID");
   }
   if (place.size == 1) return place;
-  const bool one_machine =
-      variable("OMPI_COMM_WORLD_LOCAL_SIZE") == variable("OMPI_COMM_WORLD_SIZE") &&
-      variable("OMPI_COMM_WORLD_SIZE");
+  const auto local_size = variable("OMPI_COMM_WORLD_LOCAL_SIZE")
+                              ? variable("OMPI_COMM_WORLD_LOCAL_SIZE")
+                              : variable("MPI_LOCALNRANKS");
+  const bool one_machine = local_size == std::to_string(place.size);
   const auto address = variable("MASTER_ADDR");
   if (!address && !one_machine) {
     fail_usage("MASTER_ADDR is not set: where do the {} processes meet?", place.size);
   }
   if (address) place.address = *address;
-  if (variable("MASTER_PORT")) place.port = number("MASTER_PORT", 1 << 16);
+  if (variable("MASTER_PORT")) place.port = number("MASTER_PORT", 1 << 16, 1);
   place.store_is_there = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
   return place;
 }

@@ -19,10 +19,11 @@ struct WorldPlace {
   bool store_is_there = false;  ///< torchrun listens at that port itself
 };
 
-/// From the variables that torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) or
-/// Open MPI's mpirun (OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, and _LOCAL_SIZE: on one machine
-/// MASTER_ADDR may be left out) has set; one process where there are none. Error(kUsage) names a
-/// variable that is missing or out of range.
+/// From the variables that torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open
+/// MPI's mpirun (OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE) or that of MPICH and Intel
+/// MPI (PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS) has set; one process where there are
+/// none. Where the last ones say that all are on one machine, MASTER_ADDR may be left out.
+/// Error(kUsage) names a variable that is missing or out of range.
 WorldPlace world_from_environment();
 
 /// Processes that hold the same model. All of them must make the same calls in the same order. A

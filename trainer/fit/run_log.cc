@@ -8,13 +8,16 @@ namespace orthrus::train {
 namespace {
 
 /// The lines up to that step; a last line that was cut by a crash is dropped too.
-std::string lines_until(const std::string& path, int64_t step) {
+std::string lines_until(const std::string& path, int64_t step, bool& ended) {
   std::ifstream file(path);
   std::string kept;
   for (std::string line; std::getline(file, line);) {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_object() || json.value("step", int64_t{0}) > step) continue;
+    if (!json.is_object()) continue;
+    const auto at = json.value("step", nlohmann::json(0));
+    if (!at.is_number_integer() || at.get<int64_t>() > step) continue;
     kept += line + "\n";
+    ended = ended || json.value("event", nlohmann::json()) == "end";
   }
   return kept;
 }
@@ -22,7 +25,7 @@ std::string lines_until(const std::string& path, int64_t step) {
 }  // namespace
 
 RunLog::RunLog(const std::string& folder, int64_t keep_steps) : path_(folder + "/log.jsonl") {
-  write_file_atomically(path_, keep_steps < 0 ? "" : lines_until(path_, keep_steps));
+  write_file_atomically(path_, keep_steps < 0 ? "" : lines_until(path_, keep_steps, ended_));
   file_.open(path_, std::ios::app);
   if (!file_) fail("{}: cannot be written", path_);
 }

@@ -15,11 +15,14 @@ class RunLog {
   /// its checkpoint stands. -1: begin a new log.
   RunLog(const std::string& folder, int64_t keep_steps);
 
+  /// Whether one of the lines that were kept says that the run has ended.
+  bool has_ended() const { return ended_; }
   void write(const nlohmann::ordered_json& line);
 
  private:
   std::string path_;
   std::ofstream file_;
+  bool ended_ = false;
   bool failed_ = false;
 };
 

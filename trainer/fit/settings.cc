@@ -4,17 +4,42 @@
 
 #include "base/error.h"
 #include "formats/json.h"
+#include "trainer/data/token_hash.h"
 
 namespace orthrus::train {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+/// The file's or folder's own name, wherever it lies.
+std::string name_of(const std::string& path) {
+  const std::filesystem::path whole(path);
+  return (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+}
+
+std::string hash_of(const Shard& data) {
+  TokenHash hash;
+  for (const Document& document : data.documents) {
+    hash.add(document.tokens);
+    for (const AnswerSpan& span : document.answers) {
+      hash.mix(static_cast<uint64_t>(span.begin));
+      hash.mix(static_cast<uint64_t>(span.end));
+    }
+  }
+  return hash.text();
+}
+
+}  // namespace
+
 Json settings_json(const FitOptions& o, const DualModel& model, const std::string& base_hash,
-                   const Shard& data) {
+                   int64_t tokens_before, const Shard& data) {
   return {{"base_hash", base_hash},
           {"documents", data.documents.size()},
           {"answer_tokens", answer_tokens(data)},
-          {"adapter", std::filesystem::path(o.adapter).filename().string()},
+          {"data_hash", hash_of(data)},
+          {"adapter", name_of(o.adapter)},
+          {"tokens_before", tokens_before},
           {"mask_token_id", model.config().mask_token_id},
           {"precision", model.precision() == Precision::kBfloat16 ? "bf16" : "f32"},
           {"block_size", o.student.block_size},
@@ -39,9 +64,13 @@ Json settings_json(const FitOptions& o, const DualModel& model, const std::strin
 
 void require_same_settings(const Json& ours, const std::string& text, const std::string& path) {
   nlohmann::json theirs = parse_json(text, path);
-  // Runs of before there was a choice.
+  if (!theirs.is_object()) fail("{}: its settings are no object", path);
+  // Of runs that were begun by an earlier orthrus-train.
   if (!theirs.contains("optimizer")) theirs["optimizer"] = "adamw";
   if (!theirs.contains("precision")) theirs["precision"] = "f32";
+  for (const char* key : {"tokens_before", "data_hash"}) {
+    if (!theirs.contains(key)) theirs[key] = ours.at(key);
+  }
   for (const auto& [key, value] : ours.items()) {
     if (!theirs.contains(key) || theirs[key] != nlohmann::json(value)) {
       fail_usage("{}: the run was begun with {} = {}, now it is {}", path, key,

@@ -6,7 +6,6 @@
 namespace orthrus::train {
 namespace {
 
-constexpr size_t kBlocksAtOnce = 64;
 constexpr int64_t kLogitRows = 256;
 
 /// Greedy drafts of the blocks at anchors [first, last): [last - first][block_size - 1].
@@ -14,10 +13,11 @@ std::vector<std::vector<int64_t>> all_drafts(const DualModel& model, const Packe
                                              const ArPass& ar, int64_t first, int64_t last,
                                              int64_t block_size) {
   std::vector<std::vector<int64_t>> drafts;
-  for (int64_t begin = first; begin < last; begin += kBlocksAtOnce) {
+  for (int64_t begin = first; begin < last; begin += kSimulatedBlocks) {
     std::vector<Block> blocks;
-    for (int64_t a = begin; a < last && blocks.size() < kBlocksAtOnce; ++a)
+    for (int64_t a = begin; a < std::min(last, begin + kSimulatedBlocks); ++a) {
       blocks.push_back({a, 0});
+    }
     const at::Tensor hidden = model.forward_diffusion(row, ar, blocks, block_size)
                                   .narrow(1, 0, block_size - 1)
                                   .reshape({-1, model.config().hidden_size});

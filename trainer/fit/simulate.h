@@ -8,6 +8,9 @@
 
 namespace orthrus::train {
 
+/// Blocks that are drafted in one pass.
+inline constexpr int64_t kSimulatedBlocks = 64;
+
 /// How the diffusion view would draft over answers that the frozen model has written.
 struct Simulation {
   int64_t documents = 0;

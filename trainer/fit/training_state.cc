@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "formats/json.h"
-#include "formats/printable.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
 
@@ -17,18 +19,30 @@ namespace {
 
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kDamaged = ".damaged";
 constexpr size_t kKept = 2;
 
-/// Complete checkpoints, oldest first: their steps are written with leading zeros.
-std::vector<std::filesystem::path> checkpoints(const std::string& folder) {
-  std::vector<std::filesystem::path> found;
+/// What a folder holds of checkpoint-<digits>.safetensors, or of such names with `more` behind.
+/// By step, oldest first. A file of another name is the user's own.
+std::vector<std::filesystem::path> checkpoints(const std::string& folder, bool more = false) {
+  std::vector<std::pair<uint64_t, std::filesystem::path>> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) found.push_back(entry.path());
+    if (!name.starts_with(kPrefix)) continue;
+    uint64_t step = 0;
+    const char* const end = name.data() + name.size();
+    const auto [rest, problem] = std::from_chars(name.data() + kPrefix.size(), end, step);
+    if (problem != std::errc() || !std::string_view(rest, end).starts_with(kSuffix)) continue;
+    const std::string_view behind = std::string_view(rest, end).substr(kSuffix.size());
+    const bool unfinished =
+        behind == kDamaged || (behind.starts_with('.') && behind.ends_with(".tmp"));
+    if (more ? unfinished : behind.empty()) found.emplace_back(step, entry.path());
   }
   std::sort(found.begin(), found.end());
-  return found;
+  std::vector<std::filesystem::path> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
 }
 
 std::string value_name(const Parameter& p) { return "value." + p.name; }
@@ -53,14 +67,22 @@ std::string describe(const TrainingState& s) {
 
 TrainingState parse_state(const std::string& text, const std::string& path) {
   const nlohmann::json json = parse_json(text, path);
-  try {
-    return {json.at("step"),
-            {json.at("epoch"), json.at("next")},
-            json.at("tokens"),
-            std::bit_cast<double>(json.at("seconds_bits").get<uint64_t>())};
-  } catch (const nlohmann::json::exception& error) {
-    fail("{}: not a state of training: {}", path, printable(error.what()));
+  // Far beyond what a run can reach, and exact as a double.
+  constexpr uint64_t kMost = uint64_t{1} << 53;
+  const auto count = [&](const char* key) {
+    if (!json.is_object() || !json.contains(key) || !json[key].is_number_unsigned() ||
+        json[key].get<uint64_t>() > kMost) {
+      fail("{}: not a state of training: {} is missing or no count", path, key);
+    }
+    return json[key].get<int64_t>();
+  };
+  TrainingState state{count("step"), {count("epoch"), count("next")}, count("tokens"), 0};
+  const nlohmann::json bits = json.value("seconds_bits", nlohmann::json());
+  if (bits.is_number_unsigned()) state.seconds = std::bit_cast<double>(bits.get<uint64_t>());
+  if (!bits.is_number_unsigned() || !(state.seconds >= 0 && state.seconds < 1e15)) {
+    fail("{}: not a state of training: seconds_bits is no time", path);
   }
+  return state;
 }
 
 }  // namespace
@@ -94,14 +116,15 @@ std::vector<std::string> saved_states(const std::string& folder) {
   return newest_first;
 }
 
+void set_state_aside(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::rename(path, path + std::string(kDamaged), ignored);
+}
+
 void remove_unfinished_states(const std::string& folder) {
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    const size_t end = name.find(kSuffix);
-    // The writer's temporary names go on behind the suffix.
-    if (name.starts_with(kPrefix) && end != std::string::npos && end + kSuffix.size() < name.size())
-      std::filesystem::remove(entry.path(), ignored);
+  for (const std::filesystem::path& path : checkpoints(folder, /*more=*/true)) {
+    std::filesystem::remove(path, ignored);
   }
 }
 
@@ -124,6 +147,9 @@ void copy_tensor(const SafetensorsSource& source, const std::string& name, const
   }
   const at::Tensor values = at::empty(to.sizes(), at::kFloat);
   std::memcpy(values.data_ptr(), info.data.data(), info.data.size());
+  if (!values.isfinite().all().item<bool>()) {
+    fail("{}: tensor {} holds numbers that are not finite", source.path(), name);
+  }
   to.detach().copy_(values);
 }
 

@@ -25,9 +25,12 @@ struct TrainingState {
 void save_state(const std::string& folder, const TrainingState& state,
                 const std::vector<Parameter>& parameters, const std::string& settings);
 
-/// The checkpoints of a folder, the newest first.
+/// The checkpoints of a folder, checkpoint-<step>.safetensors, the newest first.
 std::vector<std::string> saved_states(const std::string& folder);
-/// Removes what a process that was killed while it wrote a checkpoint has left.
+/// A damaged checkpoint is none any more; the next run in the folder removes it.
+void set_state_aside(const std::string& path);
+/// Removes what a process that was killed while it wrote a checkpoint has left, and what was set
+/// aside.
 void remove_unfinished_states(const std::string& folder);
 
 struct LoadedState {

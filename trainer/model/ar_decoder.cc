@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "trainer/model/row_functions.h"
 
 namespace orthrus::train {
 namespace {
@@ -16,15 +17,6 @@ constexpr double kMasked = -std::numeric_limits<double>::infinity();
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
   return bias.defined() ? at::addmm(bias, x, weight.t()) : at::mm(x, weight.t());
-}
-
-/// Half-split pairs, as Hugging Face rotates. x [tokens, heads, head_dim]; cos, sin
-/// [tokens, 1, head_dim / 2].
-at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  const int64_t half = x.size(2) / 2;
-  const at::Tensor a = x.narrow(2, 0, half);
-  const at::Tensor b = x.narrow(2, half, half);
-  return at::cat({a * cos - b * sin, b * cos + a * sin}, 2);
 }
 
 }  // namespace
@@ -91,10 +83,8 @@ void ArDecoder::keep(const std::vector<int64_t>& cache_rows) {
   rows_ = static_cast<int64_t>(cache_rows.size());
 }
 
-/// x / sqrt(mean(x^2) + eps) * weight over the last dimension; float32.
 at::Tensor ArDecoder::norm(const at::Tensor& x, const at::Tensor& weight) const {
-  const at::Tensor mean = (x * x).mean(-1, /*keepdim=*/true);
-  return x * mean.add_(config_.rms_norm_eps).rsqrt_() * weight;
+  return rms_norm(x, weight, config_.rms_norm_eps);
 }
 
 at::Tensor ArDecoder::embed(const at::Tensor& tokens) const {
@@ -120,12 +110,10 @@ ArDecoder::Heads ArDecoder::project(const Layer& layer, const at::Tensor& x,
 
 /// attended [tokens, heads * head_dim]; x [tokens, hidden] is added to.
 void ArDecoder::finish_layer(const Layer& layer, const at::Tensor& attended, at::Tensor& x) const {
-  const int64_t wide = config_.intermediate_size;
   x.add_(linear(attended, layer.o, layer.o_bias));
   const at::Tensor gate_up =
       linear(norm(x, layer.post_attention_norm).to(type_), layer.gate_up, layer.gate_up_bias);
-  const at::Tensor h = at::silu(gate_up.narrow(1, 0, wide)).mul_(gate_up.narrow(1, wide, wide));
-  x.add_(linear(h, layer.down, layer.down_bias));
+  x.add_(linear(silu_mul(gate_up), layer.down, layer.down_bias));
 }
 
 at::Tensor ArDecoder::logits(const at::Tensor& x) const {

@@ -85,9 +85,11 @@ struct ChunkView {
     const int64_t partial = chunk.keys_end - chunk.keys_common;
     if (partial > 0) {
       const at::Tensor index = at::arange(chunk.keys_common, chunk.keys_end, anchor.options());
-      const at::Tensor hidden = (index.unsqueeze(0) >= anchor.unsqueeze(1))
-                                    .repeat_interleave(q.size(1) / chunk.blocks, 0);
-      cached.narrow(2, chunk.keys_common - chunk.keys_begin, partial).masked_fill_(hidden, kMasked);
+      // [blocks, 1, keys]: the rows of a block see the same.
+      const at::Tensor hidden = index.unsqueeze(0).ge(anchor.unsqueeze(1)).unsqueeze(1);
+      cached.view({kv_heads, chunk.blocks, -1, cached.size(2)})
+          .narrow(3, chunk.keys_common - chunk.keys_begin, partial)
+          .masked_fill_(hidden, kMasked);
     }
     const at::Tensor block = by_head(at::bmm(by_block(q), k.transpose(1, 2)));
     return at::softmax(at::cat({cached, block}, 2).mul_(scale), -1);

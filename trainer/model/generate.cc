@@ -22,7 +22,14 @@ float uniform(uint64_t seed, int64_t position) {
 /// logits [rows, vocab], which are overwritten; uniforms [rows]. Returns token ids [rows] int64.
 at::Tensor choose(at::Tensor logits, const at::Tensor& uniforms, double temperature) {
   if (temperature == 0) return logits.argmax(-1);
-  const at::Tensor sums = at::softmax(logits.div_(temperature), -1).cumsum(-1);
+  // So low a temperature would make the best logit infinite: it stands at 0 then.
+  constexpr double kLow = 1e-6;
+  if (temperature < kLow) {
+    logits = (logits - logits.amax(-1, /*keepdim=*/true)).to(at::kDouble).div_(temperature);
+  } else {
+    logits.div_(temperature);
+  }
+  const at::Tensor sums = at::softmax(logits.to(at::kFloat), -1).cumsum(-1);
   const at::Tensor target = uniforms.unsqueeze(1) * sums.narrow(1, sums.size(1) - 1, 1);
   // The first token whose cumulated probability lies above the target.
   return at::searchsorted(sums, target, /*out_int32=*/false, /*right=*/true)

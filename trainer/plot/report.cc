@@ -36,6 +36,7 @@ std::string escape(const std::string& text) {
 
 /// 1234567 -> "1.23M"
 std::string short_number(double value) {
+  if (value >= 1e9) return fmt::format("{:.3g}G", value / 1e9);
   if (value >= 1e6) return fmt::format("{:.3g}M", value / 1e6);
   if (value >= 1e3) return fmt::format("{:.3g}k", value / 1e3);
   return fmt::format("{:.3g}", value);
@@ -129,7 +130,8 @@ std::string accuracy_chart(const RunHistory& history) {
 
 std::string forecast_text(const RunHistory& history) {
   const auto forecast = fit_forecast(history);
-  if (!forecast) return "no forecast: it needs four evaluations after the start\n";
+  if (!forecast)
+    return "no forecast: it needs four evaluations after the start, over a range of tokens\n";
   const double now = history.evaluations.back().tokens;
   std::string out;
   for (const double factor : {1.0, 2.0, 4.0, 10.0}) {

@@ -17,25 +17,29 @@ struct RunHistory {
   };
   std::vector<Step> steps;
   std::vector<Evaluation> evaluations;
+  double tokens_before = 0;  ///< that the run's start had been trained on; part of all tokens here
 };
 
 /// folder/log.jsonl. Lines that are no such events are passed over; Error(kInput) where none is.
-/// tokens_before: what the run's start had been trained on, added to all tokens.
-RunHistory read_history(const std::string& folder, double tokens_before = 0);
+/// tokens_before: where the log does not say it, or says it wrong.
+RunHistory read_history(const std::string& folder, std::optional<double> tokens_before = {});
 
-/// Least squares of tokens per cycle over the logarithm of the tokens trained on.
+/// Least squares of tokens per cycle over the logarithm of the tokens trained on, at most a whole
+/// block.
 struct Forecast {
   double level, slope;      ///< tokens per cycle = level + slope * ln(tokens)
   double mean_log, spread;  ///< of ln(tokens): mean, sum of squared deviations
   double residual;          ///< standard deviation of the residuals
   double count;
+  double most;  ///< tokens per cycle of whole blocks
 
   double at(double tokens) const;
-  /// Twice the standard error of a new evaluation there, by the usual formula for regression lines.
+  /// Half of the 95 % interval of a new evaluation there (Student's t, the usual formula for
+  /// regression lines). Evaluations of a run share their documents: others vary more.
   double margin(double tokens) const;
 };
 
-/// From the evaluations after the start; needs four of them.
+/// From the evaluations after the start, of those close together the last; needs four of them.
 std::optional<Forecast> fit_forecast(const RunHistory& history);
 
 }  // namespace orthrus::train

@@ -38,8 +38,8 @@ TEST_F(DataParallel, TwoProcessesHaveTheCurveOfOneAlsoWhenResumed) {
   pid_t first = start_rank(0, port, half), second = start_rank(1, port, half);
   wait_for_steps("group", 2);
   ::kill(second, SIGTERM);
-  EXPECT_EQ(wait(first), 0);
-  EXPECT_EQ(wait(second), 0);
+  EXPECT_EQ(wait(first), kStopped);
+  EXPECT_EQ(wait(second), kStopped);
   EXPECT_LT(losses("group").size(), 8u);
 
   std::vector<std::string> rest = half;
@@ -75,6 +75,7 @@ WorldPlace world(const std::vector<std::pair<const char*, const char*>>& variabl
   for (const char* name :
        {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "OMPI_COMM_WORLD_RANK",
         "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
         "TORCHELASTIC_USE_AGENT_STORE"}) {
     ::unsetenv(name);
   }
@@ -115,6 +116,12 @@ TEST(World, TorchrunAndMpirunAreUnderstood) {
   EXPECT_EQ(mpirun.local_rank, 1);
   EXPECT_EQ(mpirun.address, "127.0.0.1");
   EXPECT_FALSE(mpirun.store_is_there);
+  const WorldPlace mpich = world(
+      {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "2"}, {"MPI_LOCALNRANKS", "3"}});
+  EXPECT_EQ(mpich.rank, 2);
+  EXPECT_EQ(mpich.size, 3);
+  EXPECT_EQ(mpich.local_rank, 2);
+  EXPECT_EQ(mpich.address, "127.0.0.1");
 }
 
 TEST(World, WrongVariablesAreNamed) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "trainer/data/row_plan.h"
+#include "trainer/data/self_prompts.h"
 #include "trainer/data/shard.h"
 
 namespace orthrus::train {
@@ -58,8 +59,12 @@ TEST(Shard, DamagedFilesAreErrorsOrValid) {
   const auto probe = [&](const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
     try {
-      for (const Document& d : read_shard(path).documents) {
-        for (const int32_t token : d.tokens) ASSERT_LT(token, 1 << 24);
+      const Shard shard = read_shard(path);
+      for (const Document& d : shard.documents) {
+        for (const int32_t token : d.tokens) {
+          ASSERT_GE(token, 0);
+          ASSERT_LT(token, shard.vocab_size);
+        }
         for (const AnswerSpan& a : d.answers) {
           ASSERT_LE(a.end, static_cast<int64_t>(d.tokens.size()));
         }
@@ -78,6 +83,23 @@ TEST(Shard, DamagedFilesAreErrorsOrValid) {
   }
   EXPECT_GT(refused, 300);
   std::filesystem::remove(path);
+}
+
+TEST(SelfPrompts, OnlyUsableTextsAreKept) {
+  for (const char* usable : {"What is the capital of Kenya?", "Sort [3, 1, 2] in Python, please.",
+                             "Tell me a story.\nIt should have a dragon."}) {
+    EXPECT_TRUE(usable_self_prompt(usable)) << usable;
+  }
+  const std::string words = "one two three four five six seven eight nine ten ";
+  std::string long_text;
+  for (int i = 0; i < 60; ++i) long_text += words;
+  for (const std::string& useless :
+       {std::string("Hi there"), std::string("Supercalifragilistic"), long_text,
+        std::string("go on and go on and go on and go on and go on and go on"),
+        std::string("\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xb8\x96\xe7\x95\x8c a b c d"),
+        std::string("not valid UTF-8: \xff\xfe at all")}) {
+    EXPECT_FALSE(usable_self_prompt(useless)) << useless;
+  }
 }
 
 TEST(RowPlan, EveryDocumentOnceAnEpochAndAnchorsWithoutRepeats) {

@@ -3,8 +3,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 
 #include "base/error.h"
+#include "formats/json.h"
+#include "formats/safetensors.h"
 #include "trainer/fit/fit.h"
 #include "trainer/fit/training_state.h"
 #include "trainer/tests/tiny_student.h"
@@ -113,6 +117,18 @@ TEST_F(Export, PartsAreTheWholeAdapterAndTrainingGoesOnFromThem) {
     EXPECT_TRUE(same_bits(parts.layers[i].diff.qkv, whole.layers[i].diff.qkv));
     EXPECT_TRUE(same_bits(parts.layers[i].diff.o, whole.layers[i].diff.o));
   }
+  // Another cut leaves no part of this one.
+  const auto parts_of = [&] {
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_ + "/parts")) {
+      count += entry.path().extension() == ".safetensors";
+    }
+    return count;
+  };
+  options_.part_bytes = 400'000;
+  exported(ExportForm::kInt8, "parts");
+  EXPECT_LT(parts_of(), files);
+  EXPECT_GT(parts_of(), 0);
   FitOptions more;
   more.model = tiny_path();
   more.adapter = folder_ + "/parts";
@@ -138,6 +154,39 @@ TEST_F(Export, MetadataGoesIntoTheAdapterAndTakenWordsAreRefused) {
   }
   options_.metadata = {{"license", "mit"}};
   EXPECT_THROW(exported(ExportForm::kCheckpoint, "refused"), Error);
+}
+
+TEST_F(Export, ADamagedCheckpointGivesWayToTheOneBefore) {
+  const std::string newest = options_.run + "/checkpoint-00000099.safetensors";
+  std::ofstream(newest) << "half of it";
+  options_.out = folder_ + "/before.safetensors";
+  export_view(options_);
+  EXPECT_EQ(
+      open_adapter(options_.out, open_checkpoint(tiny_path()).config).metadata.at("training_steps"),
+      "3");
+  options_.run = newest;  // named itself, it must be whole
+  EXPECT_THROW(export_view(options_), Error);
+}
+
+// What the official code opens: the names, shapes and types of the golden checkpoint, which it has
+// written itself.
+TEST_F(Export, ACheckpointHasTheOfficialLayout) {
+  exported(ExportForm::kCheckpoint, "official");
+  const auto layout = [](const std::string& path) {
+    std::map<std::string, std::pair<TensorType, std::vector<int64_t>>> tensors;
+    const Checkpoint checkpoint = open_checkpoint(path);
+    for (const TensorInfo& info : checkpoint.tensors->tensors()) {
+      tensors[info.name] = {info.type, info.shape};
+    }
+    return tensors;
+  };
+  EXPECT_EQ(layout(options_.out), layout(tiny_path()));
+  const auto config = [](const std::string& path) {
+    return read_json_file(path + "/config.json", 1 << 20);
+  };
+  EXPECT_EQ(config(options_.out), config(tiny_path()));
+  EXPECT_EQ(SafetensorsSource(options_.out + "/model.safetensors").metadata(),
+            SafetensorsSource(tiny_path() + "/model.safetensors").metadata());
 }
 
 TEST_F(Export, OfAFolderWithoutARunIsRefused) {

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -50,23 +51,18 @@ class Fit : public ::testing::Test {
   /// On the tiny checkpoint, with small rows and a checkpoint behind every step.
   pid_t start(const std::string& name, const std::vector<std::string>& extra,
               const std::vector<std::string>& variables = {}) const {
-    std::vector<std::string> words{ORTHRUS_TRAIN_PROGRAM,
-                                   "fit",
-                                   "-m",
-                                   tiny_path(),
-                                   "--data",
-                                   folder_ + "/made.shard",
-                                   "-o",
-                                   out(name),
-                                   "--row-tokens",
-                                   "90",
-                                   "--row-blocks",
-                                   "10",
-                                   "--checkpoint-minutes",
-                                   "0"};
+    std::vector<std::string> words{
+        ORTHRUS_TRAIN_PROGRAM,   "fit", "-m",      tiny_path(),    "--data",
+        folder_ + "/made.shard", "-o",  out(name), "--row-tokens", "90",
+        "--row-blocks",          "10"};
     words.insert(words.end(), extra.begin(), extra.end());
+    if (std::find(extra.begin(), extra.end(), "--checkpoint-minutes") == extra.end()) {
+      words.insert(words.end(), {"--checkpoint-minutes", "0"});
+    }
     return spawn(words, variables);
   }
+  static constexpr int kStopped = 130;  // exit code of a run that a signal has stopped
+
   static int wait(pid_t child) {
     int status = 0;
     EXPECT_EQ(::waitpid(child, &status, 0), child);

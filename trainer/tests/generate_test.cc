@@ -69,6 +69,8 @@ TEST(Generate, GreedyTokensAreTheEngines) {
 
 TEST(Generate, TheBatchDoesNotMatter) {
   const std::vector<AnswerRequest> asked = requests(9);
+  // So low that the best token is certain.
+  EXPECT_EQ(by_torch(asked, {4, 30, 1e-320}), by_torch(asked, {4, 30, 0.0}));
   for (const double temperature : {0.0, 0.9}) {
     const Answers alone = by_torch(asked, {1, 30, temperature});
     EXPECT_EQ(by_torch(asked, {4, 30, temperature}), alone);

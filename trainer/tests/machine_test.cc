@@ -85,10 +85,26 @@ TEST_F(Machine, MoreRowsAreInThePrediction) {
 
 TEST_F(Machine, ARunThatCannotFitIsRefused) {
   EXPECT_EQ(wait(spawn({ORTHRUS_TRAIN_PROGRAM, "fit", "-m", tiny_path(), "--data",
-                        folder_ + "/made.shard", "-o", out("run"), "--row-blocks", "65536",
-                        "--block", "1024", "--steps", "1"})),
+                        folder_ + "/made.shard", "-o", out("run"), "--row-tokens", "65536",
+                        "--row-blocks", "65536", "--block", "1024", "--steps", "1"})),
             1);
   EXPECT_FALSE(std::filesystem::exists(out("run")));  // before anything was begun
+}
+
+TEST_F(Machine, BlocksThatCannotBeAreNotInThePrediction) {
+  MemoryQuestion question;
+  question.row.row_blocks = 383;
+  const ModelConfig config = open_checkpoint(tiny_path()).config;
+  const int64_t whole = predict_memory(config, question).total();
+  question.row.row_blocks = 65536;
+  EXPECT_EQ(predict_memory(config, question).total(), whole);
+}
+
+// Held-out documents are not cut to the rows of training.
+TEST_F(Machine, LongerHeldOutDocumentsAreInThePrediction) {
+  write_shard(folder_ + "/long.shard", tiny_documents(2, 9000));
+  compare(tiny_path(), std::string(ORTHRUS_SOURCE_DIR) + "/trainer/tests/data/tiny_train.shard",
+          {"--held-out", folder_ + "/long.shard", "--row-tokens", "90", "--row-blocks", "10"});
 }
 
 class DemoMachine : public Machine {

@@ -121,7 +121,7 @@ TEST_F(Data, OnlyMissingShardsAreMadeAndTheyAreTheSame) {
   fs::remove(names[1]);
   const Captured resumed = data("shards", with("6"));
   ASSERT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_NE(resumed.err.find("shard 1 of 1"), std::string::npos) << resumed.err;
+  EXPECT_NE(resumed.err.find("2 of 2 answers"), std::string::npos) << resumed.err;
   for (const size_t i : {0, 1, 2}) {
     EXPECT_EQ(file_text(names[i]), bytes[i]) << names[i];
     EXPECT_EQ(fs::last_write_time(names[i]) == times[i], i != 1) << names[i];
@@ -130,6 +130,122 @@ TEST_F(Data, OnlyMissingShardsAreMadeAndTheyAreTheSame) {
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("made from other prompts or with other flags"), std::string::npos);
   EXPECT_EQ(file_text(names[0]), bytes[0]);
+}
+
+// Other weights in the same folder: nothing is taken over, and nothing generated for hours first.
+TEST_F(Data, ShardsOfAnotherModelAreRefused) {
+  const std::string prompts = write("prompts.txt", "Name a river.\r\n\r\nName a town.\r\n");
+  const std::vector<std::string> flags{"--prompts", prompts, "-n", "4", "--shard-documents", "1"};
+  const Captured first = data("answers", flags);
+  ASSERT_EQ(first.code, 0) << first.err;
+  ASSERT_EQ(prompts_in("answers").size(), 2u);  // the blank line is none
+  EXPECT_EQ(prompts_in("answers")[0].find('\r'), std::string::npos);
+  Shard other = read_shard(out("answers/00000.shard"));
+  other.base_hash[0] ^= 1;
+  write_shard(out("answers/00000.shard"), other);
+  fs::remove(out("answers/00001.shard"));
+  const Captured again = data("answers", flags);
+  EXPECT_EQ(again.code, 2);
+  EXPECT_NE(again.err.find("00000.shard: made by another model"), std::string::npos) << again.err;
+  EXPECT_FALSE(fs::exists(out("answers/00001.shard")));
+}
+
+TEST_F(Program, MessagesAreWhole) {
+  const std::string name = std::string(180, 'x') + "\xc3\xa9";
+  const Captured run = train({"plot", "--run", out(name)});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.err.find(name + "/log.jsonl: cannot be read"), std::string::npos) << run.err;
+}
+
+// Progress that nobody can read is no reason to stop.
+TEST_F(Program, AClosedStderrDoesNotEndARun) {
+  const std::string command = fmt::format(
+      "{} fit -m {} --data {}/made.shard --held-out {}/made.shard --eval-documents 1 --row-tokens "
+      "90 "
+      "--row-blocks 10 --steps 2 -o ",
+      ORTHRUS_TRAIN_PROGRAM, tiny_path(), folder_, folder_);
+  for (const char* streams : {"2>/dev/full", "2>&-", "2>&1 | head -c 1 >/dev/null"}) {
+    fs::remove_all(out("quiet"));
+    const std::string line = command + out("quiet") + " " + streams;
+    EXPECT_EQ(wait(spawn({"/bin/bash", "-o", "pipefail", "-c", line})), 0) << streams;
+    EXPECT_EQ(events("quiet", "end").size(), 1u) << streams;
+  }
+}
+
+TEST_F(Program, AResultThatCannotBeWrittenIsAnError) {
+  ASSERT_EQ(wait(start("run", {"--steps", "1"})), 0);
+  const std::string trainer = ORTHRUS_TRAIN_PROGRAM;
+  for (const std::string& command :
+       {trainer + " plan --shape qwen3-8b", trainer + " plot --run " + out("run")}) {
+    for (const char* stream : {" >/dev/full", " >&-"}) {
+      EXPECT_EQ(wait(spawn({"/bin/bash", "-c", command + stream})), 1) << command << stream;
+    }
+  }
+  // A limit of the file size is an error of the write, not a signal.
+  EXPECT_EQ(wait(spawn({"/bin/bash", "-c",
+                        "ulimit -f 100; " + trainer + " export -m " + tiny_path() + " --run " +
+                            out("run") + " -o " + out("a.safetensors")})),
+            1);
+  EXPECT_FALSE(fs::exists(out("a.safetensors")));
+}
+
+TEST_F(Program, OutputsDoNotTakeThePlaceOfInputs) {
+  ASSERT_EQ(wait(start("run", {"--steps", "1"})), 0);
+  const std::string log = out("run/log.jsonl"), before = file_text(log);
+  EXPECT_EQ(train({"plot", "--run", out("run"), "-o", log}).code, 2);
+  EXPECT_EQ(file_text(log), before);
+  EXPECT_EQ(train({"plot", "--run", out("run"), "-o", "/dev/null"}).code, 1);
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  fs::copy(tiny_path(), out("base"));
+  const std::string checkpoint = out("run/checkpoint-00000001.safetensors");
+  for (const std::string& input : {checkpoint, out("base/model.safetensors"), out("base")}) {
+    const auto bytes = fs::is_directory(input) ? std::string() : file_text(input);
+    const Captured run = train({"export", "-m", out("base"), "--run", out("run"), "-o", input});
+    EXPECT_EQ(run.code, 2) << run.err;
+    if (!bytes.empty()) EXPECT_TRUE(file_text(input) == bytes) << input;
+  }
+  EXPECT_EQ(train({"export", "-m", out("base"), "--run", out("run"), "-o",
+                   out("base/adapter.safetensors")})
+                .code,
+            0);
+}
+
+TEST_F(Program, WrongFlagsAreOneLine) {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"bogus"},
+           {"fitt"},
+           {"fit", "-m", tiny_path(), "--data", folder_, "-o", out("x"), "--steps", "-1"},
+           {"fit", "-m", tiny_path(), "--data", folder_, "-o", out("x"), "--seed",
+            "18446744073709551616"},
+           {"export", "-m", tiny_path(), "--run", out("x"), "-o", out("y"), "--part-bytes", "-5"},
+           {"export", "-m", tiny_path(), "--run", out("x"), "-o", out("y"), "--metadata", "=x"},
+           {"data", "-m", tiny_path(), "-o", out("x"), "--self-prompts", "9223372036854775807"}}) {
+    const Captured run = train(words);
+    EXPECT_EQ(run.code, 2) << words.back();
+    EXPECT_EQ(run.err.find('\n'), run.err.size() - 1) << run.err;
+    EXPECT_LT(run.err.size(), 200u) << run.err;
+  }
+  EXPECT_NE(train({"fitt"}).err.find("unknown command fitt (the nearest is fit)"),
+            std::string::npos);
+  const Captured name = train({"plot", "--run", "a\nb"});
+  EXPECT_NE(name.err.find("a b/log.jsonl: cannot be read"), std::string::npos) << name.err;
+}
+
+// Set before libtorch's BLAS looks at the CPU, unless the user has set it.
+TEST_F(Program, TheRightBlasKernelsAreAskedFor) {
+  if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "needs AVX-512";
+  for (const bool given : {false, true}) {
+    std::vector<std::string> variables;
+    if (given) variables.push_back("OPENBLAS_CORETYPE=Haswell");
+    ::unsetenv("OPENBLAS_CORETYPE");
+    const pid_t child = start(given ? "given" : "chosen", {"--steps", "100000"}, variables);
+    wait_for_steps(given ? "given" : "chosen", 1);
+    const std::string environment = file_text(fmt::format("/proc/{}/environ", child));
+    EXPECT_NE(environment.find(given ? "OPENBLAS_CORETYPE=Haswell" : "OPENBLAS_CORETYPE=SkylakeX"),
+              std::string::npos);
+    ::kill(child, SIGKILL);
+    wait(child);
+  }
 }
 
 TEST_F(Program, PlanPrintsTheTableOfTheDocumentation) {
@@ -156,14 +272,14 @@ TEST_F(Program, CtrlCSavesAndTheRunGoesOn) {
   const pid_t child = start("stopped", {"--steps", "100000"});
   wait_for_steps("stopped", 3);
   ::kill(child, SIGINT);
-  EXPECT_EQ(wait(child), 0);
+  EXPECT_EQ(wait(child), kStopped);
   const auto last = losses("stopped").back().first;
   EXPECT_TRUE(fs::exists(fmt::format("{}/checkpoint-{:08}.safetensors", out("stopped"), last)));
   // Its schedule is one of 100000 steps: the same call goes on behind the step it saved.
   const pid_t resumed = start("stopped", {"--steps", "100000", "--resume"});
   wait_for_steps("stopped", static_cast<size_t>(last) + 2);
   ::kill(resumed, SIGINT);
-  EXPECT_EQ(wait(resumed), 0);
+  EXPECT_EQ(wait(resumed), kStopped);
   const auto steps = losses("stopped");
   for (size_t i = 0; i < steps.size(); ++i) {
     EXPECT_EQ(steps[i].first, static_cast<int64_t>(i) + 1);

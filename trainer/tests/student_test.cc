@@ -1,5 +1,6 @@
 #include "trainer/fit/student.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainer/tests/tiny_student.h"
@@ -105,6 +106,71 @@ TEST(Student, AnchorsNeverSeeTheirFuture) {
     EXPECT_TRUE(same_bits(before[unchanged], after[unchanged])) << unchanged;
   }
   EXPECT_FALSE(same_bits(before[3], after[3]));
+}
+
+/// The loss of one block, by the number of its rows that count.
+class OneBlock {
+ public:
+  explicit OneBlock(const StudentOptions& options)
+      : model_(tiny_model(DiffusionSource::kCheckpoint)), student_(model_, options) {
+    for (int64_t i = 0; i < 60; ++i) row_.tokens.push_back((i * i * 13 + 5) % 1000);
+    row_.documents = {{0, 60}};
+  }
+  StepStats stats(int64_t targets) { return student_.accumulate({row_, {{{20, 0}, targets}}}, 1); }
+  double loss(int64_t targets) { return targets == 0 ? 0 : stats(targets).loss; }
+  /// What the row adds to the loss.
+  double share(int64_t i) { return loss(i + 1) - loss(i); }
+  /// KL(AR row || row i of the block), by its definition.
+  double divergence(int64_t i) const {
+    const at::NoGradGuard no_grad;
+    const ArPass ar = model_.forward_ar(row_);
+    const std::vector<Block> blocks{{20, 0}};
+    const at::Tensor hidden = model_.forward_diffusion(row_, ar, blocks, 8)[0];
+    const at::Tensor p = model_.logits(ar.hidden.narrow(0, 20 + i, 1)).to(at::kDouble);
+    const at::Tensor q = model_.logits(hidden.narrow(0, i, 1)).to(at::kDouble);
+    return (p.softmax(-1) * (p.log_softmax(-1) - q.log_softmax(-1))).sum().item<double>();
+  }
+
+ private:
+  DualModel model_;
+  Student student_;
+  PackedRow row_;
+};
+
+TEST(Student, RowsOfABlockWeighAsTheDecaySays) {
+  StudentOptions options = tiny_options();
+  for (const double decay : {0.0, 2.0, 5.0}) {
+    options.position_decay = decay;
+    OneBlock block(options);
+    double sum = 0;
+    for (int i = 0; i < 7; ++i) sum += decay > 0 ? std::exp(-i / decay) : 1;
+    for (int i = 0; i < 7; ++i) {
+      const double weight = (decay > 0 ? std::exp(-i / decay) : 1) / sum;
+      const double expected = weight * block.divergence(i);
+      EXPECT_NEAR(block.share(i), expected, 1e-5 + 1e-4 * expected) << decay << " " << i;
+    }
+  }
+}
+
+// The last row has a target too: the AR row at its own position.
+TEST(Student, TheLastRowIsTrainedWhereItIsAskedFor) {
+  StudentOptions options = tiny_options();
+  options.position_decay = 0;
+  options.train_last = true;
+  OneBlock block(options);
+  const double expected = block.divergence(7) / 8;
+  EXPECT_NEAR(block.share(7), expected, 1e-5 + 1e-4 * expected);
+  EXPECT_EQ(block.stats(8).rows[7], 1);
+  EXPECT_EQ(block.stats(8).accepted, block.stats(7).accepted);  // no draft comes of it
+
+  RowPlanOptions plan = tiny_plan();
+  for (const bool train_last : {false, true}) {
+    plan.train_last = train_last;
+    const Shard data = tiny_documents(6);
+    int64_t most = 0;
+    for (const TrainBlock& b : RowPlan(data, plan).next().blocks) most = std::max(most, b.targets);
+    EXPECT_EQ(most, train_last ? 8 : 7);
+  }
 }
 
 TEST(Student, LossFallsOnTheSameRow) {

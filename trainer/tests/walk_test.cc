@@ -94,7 +94,7 @@ TEST_F(Walk, FromABaseModelToAServedAdapter) {
 }
 
 // scripts/gpu on the CPU, from packed inputs to what comes back, with a tiny budget.
-TEST_F(Walk, GpuScriptRehearsedOnTheCpuLong) {
+TEST_F(Walk, LongRehearsalOfTheGpuScriptOnTheCpu) {
   const std::string scripts = std::string(ORTHRUS_SOURCE_DIR) + "/scripts/gpu/";
   run({"bash", scripts + "pack.sh", "-o", in("parts"), "--model", model_.path(), "--part-bytes",
        "200K"});
@@ -137,7 +137,7 @@ TEST_F(Walk, GpuScriptRehearsedOnTheCpuLong) {
   }
   const nlohmann::json card = read_json_file(in("first/card.json"), 1 << 20);
   EXPECT_GE(std::stoi(card.at("answer_tokens").get<std::string>()), 600);
-  EXPECT_GT(card.at("evaluations").back().at("tokens_per_cycle").get<double>(), 0.99);
+  EXPECT_GT(card.at("evaluations").back().at("cycles").get<int64_t>(), 10);
 
   const auto dual = generated({"--adapter", in("first"), "--temp", "0"});
   const auto plain = generated({"--view", "ar", "--temp", "0"});

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes the shipped adapter anew on a CPU: data, training, export, evaluation (about an hour and a half on two
-# cores with AVX512_BF16). The same call goes on where it was stopped.
+# Goes on with the shipped adapter as it was trained, or from START=copy (or another adapter) for MINUTES, on a CPU:
+# data, training, export, evaluation (data and evaluation: half an hour on two cores with AVX512_BF16). The same call
+# goes on where it was stopped.
 #   models/smollm2-135m/recipe/train.sh FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
