@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/error.h"
 #include "decode/decoder.h"
@@ -21,7 +22,7 @@ PassShape shape_of(std::span<const Span> spans) {
 }  // namespace
 
 /// Plans the decoders that are (or are not) in their prefill. Sequences in decode share the rows
-/// evenly, a prompt takes all that the others leave.
+/// evenly; of the prompts the first ones take all they can.
 void DecodeLoop::plan(std::span<Decoder* const> decoders, bool prefill) {
   const auto wanted = [&](const Decoder* d) {
     return !d->finished() && d->in_prefill() == prefill;
@@ -30,7 +31,7 @@ void DecodeLoop::plan(std::span<Decoder* const> decoders, bool prefill) {
   const int64_t companions = waiting;
   for (size_t i = 0; i < decoders.size() && rows_left_ > 0; ++i) {
     if (!wanted(decoders[i])) continue;
-    const int64_t share = prefill ? rows_left_ - (waiting - 1) : rows_left_ / waiting;
+    const int64_t share = prefill ? rows_left_ : rows_left_ / waiting;
     spans_.push_back(decoders[i]->plan(std::max<int64_t>(share, 1), companions));
     members_.push_back({i, prefill});
     rows_left_ -= static_cast<int64_t>(spans_.back().tokens.size());
@@ -38,7 +39,24 @@ void DecodeLoop::plan(std::span<Decoder* const> decoders, bool prefill) {
   }
 }
 
-bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times) {
+/// The most rows of prompts, each wanting no logits, that keep the pass within its share.
+int64_t DecodeLoop::prefill_rows(double share) {
+  if (std::isinf(share)) return rows_left_;
+  PassShape shape = shape_of(spans_);
+  if (!spans_.empty()) decode_seconds_ = cost_.predict(shape);
+  const double most = spans_.empty() ? share * decode_seconds_ : (1 + share) * decode_seconds_;
+  const int64_t decode_rows = shape.ar_rows;
+  int64_t fits = std::min(kLeastPrefillRows, rows_left_), beyond = rows_left_ + 1;
+  while (beyond - fits > 1) {
+    const int64_t rows = fits + (beyond - fits) / 2;
+    shape.ar_rows = decode_rows + rows;
+    (cost_.predict(shape) <= most ? fits : beyond) = rows;
+  }
+  return fits;
+}
+
+bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times,
+                      double prefill_share) {
   using Clock = std::chrono::steady_clock;
   ORTHRUS_CHECK(times.size() >= decoders.size());
   const Clock::time_point start = Clock::now();
@@ -46,6 +64,7 @@ bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times
   members_.clear();
   rows_left_ = forward_.max_rows();
   plan(decoders, /*prefill=*/false);
+  rows_left_ = prefill_rows(prefill_share);
   plan(decoders, /*prefill=*/true);
   if (spans_.empty()) return false;
 

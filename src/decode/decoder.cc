@@ -68,7 +68,16 @@ struct Decoder::Impl {
   Span plan_verify(int64_t max_rows);
   int64_t choose_drafts(int64_t max_rows, int64_t companions);
   void take_drafts_of_drafter();
-  void reserve_cache();
+  bool in_prefill() const {
+    return phase == Phase::kPrefill || (phase == Phase::kCycle && table.length() < count - 1);
+  }
+  /// Where the owner has not reserved the whole generation: room for what is decided and a margin,
+  /// in which drafts at hand lie.
+  int64_t capacity_at(int64_t decided) const {
+    return std::min(limit, decided + std::max(kKvBlockTokens, block_size));
+  }
+  int64_t capacity_wanted() const { return capacity_at(count + block_size); }
+  void recompute();
 
   void consume_prefill(std::span<const float> logits);
   void consume_draft(std::span<const float> logits);
@@ -145,25 +154,23 @@ Decoder::Impl::Impl(const Setup& setup)
     ORTHRUS_CHECK(cost != nullptr);
     draft_length.emplace(*cost, block_size, setup.options->sampling.temperature);
   }
-  if (room == 0) {
-    finish(FinishReason::kLength);
-  } else {
-    reserve_cache();
-  }
+  if (room == 0) finish(FinishReason::kLength);
 }
 
-/// Where the owner has not reserved the whole generation: capacity follows the tokens decided, not
-/// the view, so that a generation takes the same KV blocks with and without drafts. Drafts at hand
-/// lie within the margin.
-void Decoder::Impl::reserve_cache() {
-  const int64_t margin = std::max(kKvBlockTokens, block_size);
-  table.reserve(std::min(limit, count + margin));
+void Decoder::Impl::recompute() {
+  ORTHRUS_CHECK(phase != Phase::kDraft && table.length() < count);
+  if (phase != Phase::kVerify) return;
+  // The draft pass counts where its drafts are judged.
+  phase = Phase::kCycle;
+  --result.forward_passes;
+  result.drafted -= std::exchange(drafts, 0);
 }
 
 Span Decoder::Impl::plan(int64_t max_rows, int64_t companions) {
   ORTHRUS_CHECK(phase != Phase::kFinished && max_rows >= 1);
+  table.reserve(capacity_at(count));
   Span span;
-  if (phase == Phase::kPrefill) {
+  if (in_prefill()) {
     span = plan_prefill(max_rows);
   } else if (phase == Phase::kVerify) {
     span = plan_verify(max_rows);
@@ -176,8 +183,10 @@ Span Decoder::Impl::plan(int64_t max_rows, int64_t companions) {
 
 Span Decoder::Impl::plan_prefill(int64_t max_rows) {
   const int64_t begin = table.length();
-  const int64_t rows = std::min({prompt_size - begin, prefill_chunk, max_rows});
-  const bool last = begin + rows == prompt_size;
+  // A row whose token is followed by a decided one needs no logits.
+  const int64_t end = phase == Phase::kPrefill ? prompt_size : count - 1;
+  const int64_t rows = std::min({end - begin, prefill_chunk, max_rows});
+  const bool last = phase == Phase::kPrefill && begin + rows == prompt_size;
   return {&table,
           View::kAr,
           history(begin + rows).last(static_cast<size_t>(rows)),
@@ -242,6 +251,8 @@ void Decoder::Impl::consume(std::span<const float> logits) {
     case Phase::kVerify:
       return consume_verify(logits);
     case Phase::kCycle:
+      table.set_length(table.length() + planned);  // computed again
+      return;
     case Phase::kFinished:
       return;  // cancelled in the meantime
   }
@@ -313,8 +324,8 @@ bool Decoder::Impl::hand_to_sink(int32_t token) {
 }
 
 void Decoder::Impl::emit(int32_t token) {
-  reserve_cache();
   tokens[static_cast<size_t>(count++)] = token;
+  table.reserve(capacity_at(count));
   result.token_ids.push_back(token);
   const bool wanted = sink == nullptr || hand_to_sink(token);
   const bool is_eos = !ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
@@ -346,7 +357,9 @@ Decoder::Decoder(Decoder&&) noexcept = default;
 Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 
 bool Decoder::finished() const { return impl_->phase == Impl::Phase::kFinished; }
-bool Decoder::in_prefill() const { return impl_->phase == Impl::Phase::kPrefill; }
+bool Decoder::in_prefill() const { return impl_->in_prefill(); }
+int64_t Decoder::capacity_wanted() const { return impl_->capacity_wanted(); }
+void Decoder::recompute() { impl_->recompute(); }
 Span Decoder::plan(int64_t max_rows, int64_t companions) {
   return impl_->plan(max_rows, companions);
 }

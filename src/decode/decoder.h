@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,16 +60,24 @@ class Decoder {
   Decoder& operator=(Decoder&&) noexcept;
 
   bool finished() const;
-  /// Whether the next pass still belongs to the prompt.
+  /// Whether the next pass still belongs to the prompt, or computes what recompute() lost.
   bool in_prefill() const;
+  /// Tokens that the table may have reserved at most when the next pass has been consumed. (What it
+  /// reserves follows the tokens decided, not the view: a generation takes the same KV blocks with
+  /// and without drafts.)
+  int64_t capacity_wanted() const;
   /// The next span, of at most `max_rows` >= 1 rows; valid until consume(). `companions`: sequences
   /// that share the pass, this one included (the automatic length spends rows where they pay). With
-  /// fewer than block_size rows a block is cut short.
+  /// fewer than block_size rows a block is cut short. Error(kInput) where the KV pool is exhausted,
+  /// here and in consume().
   Span plan(int64_t max_rows, int64_t companions);
   /// logits: [logits_end - logits_begin, vocab] of the planned span. Where the model's AR row is
-  /// not usable (NaN, +inf, everything banned) the generation ends with error(). Error(kInput)
-  /// where the KV pool is exhausted, here and in the constructor.
+  /// not usable (NaN, +inf, everything banned) the generation ends with error().
   void consume(std::span<const float> logits);
+  /// The owner has emptied the table, or replaced it by a prefix of tokens() from the cache: the
+  /// coming passes compute the rest again, and the answer goes on as if nothing had happened. A
+  /// draft at hand is dropped. Between consume() and plan().
+  void recompute();
   /// Seconds spent in the sink since the last call: the owner's time, no cost of the pass.
   double take_sink_seconds();
   /// Ends the generation now with kCancelled.
@@ -87,7 +96,7 @@ class Decoder {
 };
 
 /// Runs decoders together until all are finished: each pass carries the next span of every
-/// unfinished one. Not thread-safe.
+/// unfinished one, of those in their prefill as many as there are rows for. Not thread-safe.
 class DecodeLoop {
  public:
   DecodeLoop(Forward& forward, CostModel& cost) : forward_(forward), cost_(cost) {}
@@ -97,11 +106,16 @@ class DecodeLoop {
   };
   /// One pass over all unfinished decoders, choosing tokens included; false where there was none
   /// left. times[i] belongs to decoders[i]. Blocks keep their full length if the Forward has room
-  /// for block_size rows a decoder.
-  bool step(std::span<Decoder* const> decoders, std::span<Times> times);
+  /// for block_size rows a decoder. Prompts add at most `prefill_share` of the time of the last
+  /// rows in decode, of this pass or of an earlier one, as the cost model sees it; but
+  /// kLeastPrefillRows rows always.
+  bool step(std::span<Decoder* const> decoders, std::span<Times> times,
+            double prefill_share = std::numeric_limits<double>::infinity());
+  static constexpr int64_t kLeastPrefillRows = 4;
 
  private:
   void plan(std::span<Decoder* const> decoders, bool prefill);
+  int64_t prefill_rows(double share);
   struct Member {
     size_t index;
     bool prefill;
@@ -109,6 +123,7 @@ class DecodeLoop {
   Forward& forward_;
   CostModel& cost_;
   int64_t rows_left_ = 0;
+  double decode_seconds_ = 0;  // predicted, of the last rows in decode
   std::vector<Span> spans_;
   std::vector<Member> members_;
 };

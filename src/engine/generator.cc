@@ -1,11 +1,14 @@
 #include "engine/generator.h"
 
 #include <algorithm>
-#include <deque>
+#include <limits>
+#include <list>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "engine/engine.h"
 #include "engine/machine_cache.h"
+#include "engine/request_prompt.h"
 #include "engine/text_sink.h"
 
 namespace orthrus {
@@ -45,9 +48,11 @@ KvLayout layout_for(const LoadOptions& options, const ModelConfig& config) {
                    options.value_type.value_or(fallback));
 }
 
-/// Rows that one pass may carry: a prefill chunk, or a full draft block of every sequence.
+/// Rows that one pass may carry: a prefill chunk, or a full draft block of every sequence and a bit
+/// of a prompt.
 int64_t rows_for(int64_t ubatch, int64_t batch, const ModelConfig& config) {
-  return std::max(ubatch, batch * std::max<int64_t>(1, config.block_size));
+  const int64_t blocks = batch * std::max<int64_t>(1, config.block_size);
+  return std::max(ubatch, blocks + (batch > 1 ? DecodeLoop::kLeastPrefillRows : 0));
 }
 
 }  // namespace
@@ -57,7 +62,6 @@ struct Generator::Active {
   Active(const Tokenizer& tokenizer, const GenerateOptions& generate_options, Streamer* streamer)
       : options(generate_options), sink(tokenizer, generate_options.stop, streamer) {}
 
-  size_t index = 0;  // in the batch
   GenerateOptions options;
   TextSink sink;
   std::vector<int32_t> prompt;
@@ -85,28 +89,9 @@ std::unique_ptr<Generator::Active> Generator::start(std::span<const int32_t> inp
                                                     const GenerateOptions& options,
                                                     Streamer* streamer,
                                                     Conversation* conversation) {
-  const ModelConfig& config = loaded_.model.config;
   auto active = std::make_unique<Active>(loaded_.tokenizer, options, streamer);
-  active->prompt.assign(input_ids.begin(), input_ids.end());
-  if (active->prompt.empty()) {
-    // Something must be attended to: the token that starts (or separates) texts.
-    int32_t first = config.bos_token_id;
-    if (first < 0 && !config.eos_token_ids.empty()) first = config.eos_token_ids.front();
-    if (first < 0) fail("the prompt is empty and the model has no bos or eos token to start from");
-    active->prompt.push_back(first);
-  }
+  active->prompt = request_prompt(input_ids, loaded_.model.config, max_seq_len_);
   const auto size = static_cast<int64_t>(active->prompt.size());
-  if (size >= max_seq_len_) {
-    fail(
-        "the prompt has {} tokens, but the context holds {} (-c / max_seq_len) and one must be "
-        "left for the answer",
-        size, max_seq_len_);
-  }
-  for (int32_t id : active->prompt) {
-    if (id < 0 || id >= config.vocab_size) {
-      fail("prompt token {} is outside the vocabulary of {}", id, config.vocab_size);
-    }
-  }
   if (!conversation) {
     active->own = std::make_unique<Conversation>(block_pool_);
     conversation = active->own.get();
@@ -128,7 +113,7 @@ std::unique_ptr<Generator::Active> Generator::start(std::span<const int32_t> inp
   setup.table = &conversation->table;
   setup.prompt = active->prompt;
   setup.options = &active->options;
-  setup.eos_token_ids = config.eos_token_ids;
+  setup.eos_token_ids = loaded_.model.config.eos_token_ids;
   setup.max_seq_len = max_seq_len_;
   setup.prefill_chunk = ubatch_;
   setup.cost = &cost_;
@@ -177,44 +162,44 @@ void Generator::generate_batch(std::span<const BatchRequest> requests,
                                const std::function<void(size_t, GenerateResult)>& done,
                                const std::function<void(size_t, const std::string&)>& failed,
                                std::stop_token stop) {
-  std::vector<std::unique_ptr<Active>> running;
-  std::vector<Decoder*> decoders;
-  std::vector<DecodeLoop::Times> times;
+  struct Listener : EngineListener {
+    void on_done(GenerateResult result) override {
+      ended = true, (*done)(index, std::move(result));
+    }
+    void on_failed(const Error& error) override { ended = true, (*failed)(index, error.what()); }
+    const std::function<void(size_t, GenerateResult)>* done;
+    const std::function<void(size_t, const std::string&)>* failed;
+    size_t index = 0;
+    uint64_t id = 0;
+    bool ended = false;
+  };
+  EngineOptions options;
+  options.prefill_batch_size = options.decode_batch_size = batch_;
+  options.dynamic_batch = false;
+  options.prefill_share = std::numeric_limits<double>::infinity();  // nobody waits for a token
+  Engine engine({loaded_, forward_, cost_, block_pool_, max_seq_len_, ubatch_, drafter_}, options);
+  std::list<Listener> listeners;
   size_t next = 0;
-  while (next < requests.size() || !running.empty()) {
-    while (next < requests.size() && running.size() < static_cast<size_t>(batch_)) {
-      const size_t index = next++;
-      try {
-        auto active = start(requests[index].input_ids, requests[index].options, nullptr, nullptr);
-        active->index = index;
-        running.push_back(std::move(active));
-      } catch (const Error& error) {
-        failed(index, error.what());
-      }
-    }
-    decoders.clear();
-    for (const auto& active : running) decoders.push_back(active->decoder.get());
-    times.assign(running.size(), {});
+  do {
     if (stop.stop_requested()) {
-      for (Decoder* decoder : decoders) decoder->cancel();
+      for (const Listener& listener : listeners) engine.cancel(listener.id);
       next = requests.size();
-    } else {
-      loop_.step(decoders, times);
     }
-    for (size_t i = 0; i < running.size(); ++i) {
-      running[i]->times.prefill_seconds += times[i].prefill_seconds;
-      running[i]->times.decode_seconds += times[i].decode_seconds;
-    }
-    std::erase_if(running, [&](const std::unique_ptr<Active>& active) {
-      if (!active->decoder->finished()) return false;
-      if (const auto& error = active->decoder->error()) {
-        failed(active->index, error->what());
-      } else {
-        done(active->index, finish(*active));
+    while (next < requests.size() && listeners.size() < static_cast<size_t>(batch_)) {
+      Listener& listener = listeners.emplace_back();
+      listener.done = &done;
+      listener.failed = &failed;
+      listener.index = next++;
+      const BatchRequest& request = requests[listener.index];
+      try {
+        listener.id = engine.submit({request.input_ids, request.options, {}, 0}, listener);
+      } catch (const Error& error) {
+        listener.on_failed(error);
       }
-      return true;
-    });
-  }
+    }
+    engine.step();
+    listeners.remove_if([](const Listener& listener) { return listener.ended; });
+  } while (next < requests.size() || !listeners.empty());
 }
 
 }  // namespace orthrus

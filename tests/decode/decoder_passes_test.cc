@@ -66,6 +66,87 @@ TEST(Decoder, CutsBlocksToTheRowsItGets) {
   }
 }
 
+// Whenever the cache is lost, between any two passes, or partly kept: the answer and its counters
+// are those of an undisturbed run.
+TEST(Decoder, LosesItsCacheAndGoesOnAsIfNothingHadHappened) {
+  for (const Consensus consensus : {Consensus::kExact, Consensus::kRejection, Consensus::kKl}) {
+    FakeModel fake(48, 8, 0.4);
+    FakeRun calm(fake, prompt_of(100, 48));
+    calm.prefill_chunk = 30;
+    calm.options.max_new_tokens = 90;
+    calm.options.draft_max = 5;
+    calm.options.consensus = consensus;
+    calm.options.sampling.temperature = 0.8;
+    const GenerateResult wanted = calm.generate();
+    ASSERT_GT(wanted.accepted, 10);
+    for (const int every : {1, 2, 3, 7}) {
+      FakeRun run(fake, prompt_of(100, 48));
+      run.prefill_chunk = 30;
+      run.options = calm.options;
+      Decoder decoder(run.setup());
+      int useful = 0;
+      for (int64_t lost = 0; !decoder.finished();) {
+        decoder.consume(fake.run(decoder.plan(4096, 1)));
+        if (decoder.finished() || decoder.in_prefill() || ++useful % every != 0) continue;
+        // What stays are as many tokens as a prefix index might have: none, some, all but the last.
+        const auto known = static_cast<int64_t>(decoder.tokens().size());
+        run.table.set_length(std::min(lost++ % 4 * 40, known - 1));
+        decoder.recompute();
+        // A cycle must come through in the end, so the next loss waits for one.
+        for (int64_t cycles = decoder.result().cycles;
+             !decoder.finished() && decoder.result().cycles == cycles;) {
+          decoder.consume(fake.run(decoder.plan(4096, 1)));
+        }
+      }
+      EXPECT_EQ(decoder.result().token_ids, wanted.token_ids) << every;
+      EXPECT_EQ(decoder.result().accepted_per_cycle, wanted.accepted_per_cycle);
+      EXPECT_EQ(decoder.result().drafted, wanted.drafted);
+      EXPECT_EQ(decoder.result().forward_passes, wanted.forward_passes);
+    }
+  }
+}
+
+TEST(Decoder, RecomputesWithoutLogitsWhatIsDecided) {
+  FakeModel fake(32, 8);
+  FakeRun run(fake, prompt_of(20, 32));
+  run.prefill_chunk = 20;
+  run.options.max_new_tokens = 30;
+  Decoder decoder(run.setup());
+  while (decoder.tokens().size() < 30) decoder.consume(fake.run(decoder.plan(100, 1)));
+  const auto known = static_cast<int64_t>(decoder.tokens().size());
+  run.table.set_length(0);
+  decoder.recompute();
+  for (const int64_t rows : {int64_t{20}, known - 1 - 20}) {
+    ASSERT_TRUE(decoder.in_prefill());
+    const Span span = decoder.plan(100, 1);
+    EXPECT_EQ(span.view, View::kAr);
+    EXPECT_EQ(static_cast<int64_t>(span.tokens.size()), rows);
+    EXPECT_EQ(span.logits_begin, span.logits_end);
+    decoder.consume(fake.run(span));
+  }
+  EXPECT_FALSE(decoder.in_prefill());
+  EXPECT_EQ(run.table.length(), known - 1);
+}
+
+// What an owner must ask the pool for: never less than what a pass then takes.
+TEST(Decoder, SaysWhatCapacityItWants) {
+  FakeModel fake(32, 8);
+  for (const int64_t draft_max : {0, 7}) {
+    FakeRun run(fake, prompt_of(20, 32));
+    run.options.draft_max = draft_max;
+    run.options.max_new_tokens = 200;
+    Decoder decoder(run.setup());
+    EXPECT_EQ(run.table.capacity(), 0);
+    while (!decoder.finished()) {
+      const int64_t wanted = decoder.capacity_wanted();
+      EXPECT_EQ(wanted,
+                std::min<int64_t>(220, static_cast<int64_t>(decoder.tokens().size()) + 8 + 64));
+      decoder.consume(fake.run(decoder.plan(100, 1)));
+      EXPECT_LE(run.table.capacity(), blocks_for(wanted) * kKvBlockTokens);
+    }
+  }
+}
+
 TEST(Decoder, IsPlainArWithoutDiffusionView) {
   FakeModel fake(48, 8);
   FakeRun off(fake, prompt_of(3, 48));

@@ -1,0 +1,342 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "engine/request_prompt.h"
+#include "engine/text_sink.h"
+
+namespace orthrus {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kFirstBatch = 4;
+
+BatchController::Options controller_options(const EngineOptions& options) {
+  return {.first = options.dynamic_batch ? kFirstBatch : options.decode_batch_size,
+          .most = options.decode_batch_size,
+          .target = options.memory_utilization_target,
+          .interval = std::chrono::milliseconds(options.dynamic_adjust_interval_ms)};
+}
+
+}  // namespace
+
+/// One request on its way: waiting (no blocks), then in its prefill, then in decode.
+struct Engine::Sequence {
+  Sequence(uint64_t number, EngineRequest request, EngineListener& heard_by,
+           const Tokenizer& tokenizer, BlockTable empty)
+      : claim{std::move(request.client), request.priority, number},
+        prompt(std::move(request.prompt)),
+        options(std::move(request.options)),
+        listener(heard_by),
+        sink(tokenizer, options.stop, &heard_by),
+        table(std::move(empty)) {}
+
+  bool is_waiting() const { return table.capacity() == 0; }
+  bool in_prefill() const { return !is_waiting() && decoder->in_prefill(); }
+  std::span<const int32_t> known() const { return decoder ? decoder->tokens() : prompt; }
+
+  Claim claim;  // arrival is the request's number
+  std::vector<int32_t> prompt;
+  GenerateOptions options;
+  EngineListener& listener;
+  TextSink sink;
+  BlockTable table;
+  std::optional<Decoder> decoder;  // since the request first had its turn
+  int64_t cached_tokens = 0;
+  bool has_begun = false;
+  DecodeLoop::Times times;
+  bool ended = false;
+};
+
+Engine::Engine(const Parts& parts, const EngineOptions& options)
+    : parts_(parts),
+      options_(options),
+      loop_(parts.forward, parts.cost),
+      index_(parts.pool),
+      controller_(controller_options(options)) {
+  ORTHRUS_CHECK(options.prefill_batch_size >= 1 && options.decode_batch_size >= 1);
+  // One request alone can always go on, so that preemption always ends.
+  ORTHRUS_CHECK(parts.pool.max_blocks() >= blocks_for(parts.max_seq_len));
+}
+
+Engine::~Engine() = default;
+
+uint64_t Engine::submit(EngineRequest request, EngineListener& listener) {
+  request.prompt = request_prompt(request.prompt, parts_.loaded.model.config, parts_.max_seq_len);
+  const std::lock_guard lock(mutex_);
+  const uint64_t id = next_id_++;
+  submitted_.push_back(std::make_unique<Sequence>(
+      id, std::move(request), listener, parts_.loaded.tokenizer, BlockTable(parts_.pool, &index_)));
+  news_.notify_one();
+  return id;
+}
+
+void Engine::cancel(uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  cancelled_.push_back(id);
+  news_.notify_one();
+}
+
+bool Engine::step() {
+  take_news();
+  schedule();
+  if (!pass_.empty()) run_pass();
+  postprocess();
+  publish_stats();
+  return !sequences_.empty();
+}
+
+void Engine::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    bool busy = false;
+    try {
+      busy = step();
+    } catch (const Error& error) {
+      fail_all(error);
+    } catch (const std::exception& error) {
+      fail_all(Error(ErrorKind::kInternal, error.what()));
+    }
+    if (busy) continue;
+    std::unique_lock lock(mutex_);
+    news_.wait(lock, stop, [&] { return !submitted_.empty() || !cancelled_.empty(); });
+  }
+}
+
+void Engine::take_news() {
+  Sequences submitted;
+  std::vector<uint64_t> cancelled;
+  {
+    const std::lock_guard lock(mutex_);
+    submitted.swap(submitted_);
+    cancelled.swap(cancelled_);
+  }
+  order_changed_ = order_changed_ || !submitted.empty();
+  std::move(submitted.begin(), submitted.end(), std::back_inserter(sequences_));
+  for (const uint64_t id : cancelled) {
+    const auto found = std::find_if(sequences_.begin(), sequences_.end(),
+                                    [&](const auto& s) { return s->claim.arrival == id; });
+    if (found != sequences_.end()) cancel(**found);
+  }
+}
+
+/// Goes through the requests in the order of service: the first ones that fit into the batches
+/// take part, and those without blocks begin where there is room.
+void Engine::schedule() {
+  if (std::exchange(order_changed_, false)) order();
+  observe_memory();
+  pass_.clear();
+  had_room_ = true;
+  demand_ = 0;
+  int64_t prompts = 0, answers = 0, rank = 0;
+  for (const auto& s : sequences_) {
+    if (s->ended) continue;
+    // Nobody overtakes the first one that there was no room for.
+    if (s->is_waiting() && had_room_ && may_begin(*s, rank)) had_room_ = begin(*s) && had_room_;
+    ++rank;
+    if (s->is_waiting() || s->ended) continue;
+    int64_t& places = s->in_prefill() ? prompts : answers;
+    if (places >= (s->in_prefill() ? options_.prefill_batch_size : controller_.batch())) continue;
+    const int64_t missing = s->table.blocks_missing(s->decoder->capacity_wanted());
+    if (!make_room(*s, missing)) {
+      preempt(*s);
+      continue;
+    }
+    demand_ += missing;
+    ++places;
+    pass_.push_back(s.get());
+  }
+  prefill_share_ = answers > 0 ? options_.prefill_share : std::numeric_limits<double>::infinity();
+  if (options_.prefill_mode == PrefillMode::kSeparate && prompts > 0 && answers > 0) {
+    prompts_turn_ = !prompts_turn_;
+    std::erase_if(pass_, [&](const Sequence* s) { return s->in_prefill() != prompts_turn_; });
+  }
+}
+
+void Engine::run_pass() {
+  decoders_.clear();
+  for (Sequence* s : pass_) decoders_.push_back(&*s->decoder);
+  times_.assign(pass_.size(), {});
+  loop_.step(decoders_, times_, prefill_share_);
+  ++counts_.steps;
+}
+
+void Engine::postprocess() {
+  for (size_t i = 0; i < pass_.size(); ++i) {
+    Sequence& s = *pass_[i];
+    s.times.prefill_seconds += times_[i].prefill_seconds;
+    s.times.decode_seconds += times_[i].decode_seconds;
+    s.table.publish(s.known());
+    if (s.decoder->finished()) finish(s);
+  }
+  pass_.clear();
+  if (std::erase_if(sequences_, [](const auto& s) { return s->ended; }) > 0) order_changed_ = true;
+}
+
+void Engine::order() {
+  std::vector<const Claim*> claims;
+  for (const auto& s : sequences_) claims.push_back(&s->claim);
+  Sequences sorted;
+  for (const size_t i : fair_order(claims)) sorted.push_back(std::move(sequences_[i]));
+  sequences_ = std::move(sorted);
+}
+
+void Engine::observe_memory() {
+  const int64_t waiting = std::count_if(sequences_.begin(), sequences_.end(),
+                                        [](const auto& s) { return s->is_waiting(); });
+  const double utilisation =
+      static_cast<double>(blocks_in_use()) / static_cast<double>(parts_.pool.max_blocks());
+  controller_.observe(Clock::now(), utilisation, waiting, had_room_);
+}
+
+/// Only so many requests hold blocks as have a place in the next batches. Where memory is tight,
+/// new ones wait, but for those of a client that has nothing running.
+bool Engine::may_begin(const Sequence& sequence, int64_t rank) const {
+  if (rank >= options_.prefill_batch_size + controller_.batch()) return false;
+  if (controller_.admits()) return true;
+  return std::none_of(sequences_.begin(), sequences_.end(), [&](const auto& s) {
+    return !s->is_waiting() && s->claim.client == sequence.claim.client;
+  });
+}
+
+/// Gives a waiting request its first blocks; false where there is no room for them.
+bool Engine::begin(Sequence& s) {
+  try {
+    // The last token's row always runs: it decides what follows.
+    s.table.adopt_prefix(s.known().first(s.known().size() - 1));
+    if (s.decoder) {
+      s.decoder->recompute();
+    } else {
+      Decoder::Setup setup{};
+      setup.model = &parts_.loaded.model;
+      setup.table = &s.table;
+      setup.prompt = s.prompt;
+      setup.options = &s.options;
+      setup.eos_token_ids = parts_.loaded.model.config.eos_token_ids;
+      setup.max_seq_len = parts_.max_seq_len;
+      setup.prefill_chunk = parts_.prefill_chunk;
+      setup.cost = &parts_.cost;
+      setup.sink = &s.sink;
+      setup.drafter = parts_.drafter;
+      s.decoder.emplace(setup);
+    }
+  } catch (const Error& error) {
+    fail(s, error);
+    return true;
+  }
+  if (s.decoder->finished()) {
+    finish(s);
+    return true;
+  }
+  // A block to spare for each one before it, or they would soon push this one out again.
+  int64_t spare = 0;
+  for (const auto& other : sequences_) {
+    if (other.get() == &s) break;
+    spare += other->is_waiting() ? 0 : 1;
+  }
+  if (!make_room(s, s.table.blocks_missing(s.decoder->capacity_wanted()) + spare)) {
+    give_back(s);
+    return false;
+  }
+  s.table.reserve(static_cast<int64_t>(s.known().size()));
+  if (std::exchange(s.has_begun, true)) return true;  // what it finds now was its own
+  s.cached_tokens = s.table.length();
+  if (s.cached_tokens > 0) ++counts_.prefix_hits;
+  counts_.prefix_hit_tokens += s.cached_tokens;
+  return true;
+}
+
+/// Whether the pool can give `blocks` beside those that the pass so far may take: idle blocks go
+/// first, then those of the requests after this one in the order of service, the last one first.
+bool Engine::make_room(const Sequence& sequence, int64_t blocks) {
+  for (auto last = sequences_.rbegin(); !index_.make_room(demand_ + blocks); ++last) {
+    had_room_ = false;
+    if (last->get() == &sequence) return false;
+    preempt(**last);
+  }
+  return true;
+}
+
+void Engine::preempt(Sequence& s) {
+  if (s.is_waiting() || s.ended) return;
+  ++counts_.preemptions;
+  give_back(s);
+}
+
+/// Back to waiting, without blocks.
+void Engine::give_back(Sequence& s) {
+  s.table = BlockTable(parts_.pool, &index_);
+  s.decoder->recompute();
+}
+
+void Engine::cancel(Sequence& s) {
+  if (!s.decoder) {
+    GenerateResult result;
+    result.finish_reason = FinishReason::kCancelled;
+    result.prompt_tokens = static_cast<int64_t>(s.prompt.size());
+    end(s);
+    return s.listener.on_done(std::move(result));
+  }
+  s.decoder->cancel();
+  finish(s);
+}
+
+void Engine::finish(Sequence& s) {
+  if (const auto& error = s.decoder->error()) return fail(s, *error);
+  s.sink.finish();
+  GenerateResult result = s.decoder->result();
+  result.text = s.sink.text();
+  result.cached_tokens = s.cached_tokens;
+  result.prefill_seconds = s.times.prefill_seconds;
+  result.decode_seconds = s.times.decode_seconds;
+  result.kv_bytes = static_cast<int64_t>(s.table.bytes());
+  end(s);
+  s.listener.on_done(std::move(result));
+}
+
+void Engine::fail(Sequence& s, const Error& error) {
+  end(s);
+  s.listener.on_failed(error);
+}
+
+/// Nobody hears of the request any more but of its end, and its blocks are free.
+void Engine::end(Sequence& s) {
+  s.ended = true;
+  s.table = BlockTable(parts_.pool, &index_);
+}
+
+void Engine::fail_all(const Error& error) {
+  pass_.clear();
+  for (const auto& s : sequences_) {
+    if (!s->ended) fail(*s, error);
+  }
+  sequences_.clear();
+}
+
+void Engine::publish_stats() {
+  EngineStats& now = counts_;
+  now.waiting = now.prefilling = now.decoding = 0;
+  for (const auto& s : sequences_) {
+    ++(s->is_waiting() ? now.waiting : s->in_prefill() ? now.prefilling : now.decoding);
+  }
+  now.batch = controller_.batch();
+  now.blocks_in_use = blocks_in_use();
+  now.blocks_idle = index_.idle_blocks();
+  now.blocks = parts_.pool.max_blocks();
+  const std::lock_guard lock(mutex_);
+  stats_ = now;
+}
+
+EngineStats Engine::stats() const {
+  const std::lock_guard lock(mutex_);
+  EngineStats now = stats_;
+  now.waiting += static_cast<int64_t>(submitted_.size());
+  return now;
+}
+
+}  // namespace orthrus

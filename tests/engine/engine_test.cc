@@ -1,0 +1,289 @@
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "base/counter_rng.h"
+#include "engine/test_models.h"
+
+namespace orthrus {
+namespace {
+
+/// What became of a request.
+struct Heard : EngineListener {
+  void on_text(std::string_view piece) override { text += piece; }
+  void on_done(GenerateResult done) override { result = std::move(done); }
+  void on_failed(const Error& failed) override { error = failed.what(); }
+  bool ended() const { return result || !error.empty(); }
+
+  std::string text;
+  std::optional<GenerateResult> result;
+  std::string error;
+};
+
+std::vector<int32_t> random_prompt(std::mt19937& random, size_t size) {
+  std::vector<int32_t> prompt(size);
+  for (int32_t& token : prompt) token = static_cast<int32_t>(3 + random() % 1000);
+  return prompt;
+}
+
+/// A loaded tiny model, a pool as small as wanted, and engines on it.
+class EngineTest : public testing::Test {
+ protected:
+  static constexpr int64_t kMaxSeqLen = 320;
+
+  Engine make_engine(EngineOptions options = {}, int64_t blocks = 100, int64_t chunk = 48) {
+    pool_ = std::make_unique<BlockPool>(generator_.block_pool().layout(), blocks);
+    return Engine({generator_.loaded(), generator_.forward(), generator_.cost_model(), *pool_,
+                   kMaxSeqLen, chunk},
+                  options);
+  }
+  GenerateResult solo(const EngineRequest& request) {
+    return generator_.generate(request.prompt, request.options, nullptr, nullptr, {});
+  }
+  /// As the contract has it: the very tokens, and text by pieces that make up the whole.
+  void expect_as_alone(const EngineRequest& request, const Heard& heard) {
+    ASSERT_TRUE(heard.result) << heard.error;
+    const GenerateResult alone = solo(request);
+    EXPECT_EQ(heard.result->token_ids, alone.token_ids);
+    EXPECT_EQ(heard.result->text, alone.text);
+    EXPECT_EQ(heard.text, alone.text);
+    EXPECT_EQ(heard.result->finish_reason, alone.finish_reason);
+    EXPECT_EQ(heard.result->prompt_tokens, alone.prompt_tokens);
+  }
+
+  LoadOptions load_ = [] {
+    LoadOptions options = tiny_options(WeightFormat::kBF16);
+    options.max_seq_len = kMaxSeqLen;
+    options.batch = 16;  // rows of the pass
+    return options;
+  }();
+  Generator generator_{load_};
+  std::unique_ptr<BlockPool> pool_;
+};
+
+EngineRequest random_request(std::mt19937& random) {
+  EngineRequest request;
+  // A few beginnings that many requests share.
+  std::mt19937 beginning(random() % 3);
+  request.prompt = random_prompt(beginning, random() % 2 ? 130 : 64);
+  const auto rest = random_prompt(random, random() % 100);
+  request.prompt.insert(request.prompt.end(), rest.begin(), rest.end());
+  request.client = std::string(1, static_cast<char>('a' + random() % 3));
+  request.options.max_new_tokens = static_cast<int64_t>(random() % 150);
+  request.options.draft_max = std::vector<int64_t>{-1, 7, 3, 0}[random() % 4];
+  request.options.ignore_eos = random() % 2;
+  if (random() % 2) {
+    request.options.sampling.temperature = 0.9;
+    request.options.sampling.seed = random();
+  }
+  if (random() % 4 == 0) {
+    request.options.consensus = Consensus::kRejection;
+    request.options.draft_max = 5;
+  }
+  return request;
+}
+
+TEST_F(EngineTest, AnswersAreThoseOfEachRequestAlone) {
+  // Room for a few requests, which push each other out; or for all.
+  for (const int64_t blocks : {12, 130}) {
+    for (const PrefillMode mode : {PrefillMode::kMixed, PrefillMode::kSeparate}) {
+      EngineOptions options;
+      options.prefill_mode = mode;
+      options.dynamic_batch = blocks == 130;
+      options.dynamic_adjust_interval_ms = 1;
+      Engine engine = make_engine(options, blocks);
+      std::mt19937 random(static_cast<uint32_t>(blocks));
+      std::deque<std::pair<EngineRequest, Heard>> requests;
+      std::map<size_t, uint64_t> ids;
+      int cancelled = 0;
+      while (requests.size() < 60 ||
+             engine.stats().waiting + engine.stats().prefilling + engine.stats().decoding > 0) {
+        while (requests.size() < 60 && random() % 2 == 0) {
+          auto& [request, heard] = requests.emplace_back(random_request(random), Heard{});
+          ids[requests.size() - 1] = engine.submit(request, heard);
+        }
+        engine.step();
+        if (random() % 40 == 0 && !requests.empty()) {
+          engine.cancel(ids[random() % requests.size()]);
+          ++cancelled;
+        }
+      }
+      EXPECT_GT(cancelled, 3);
+      int whole = 0;
+      for (const auto& [request, heard] : requests) {
+        ASSERT_TRUE(heard.ended());
+        if (heard.result && heard.result->finish_reason == FinishReason::kCancelled) continue;
+        ++whole;
+        expect_as_alone(request, heard);
+      }
+      EXPECT_GT(whole, 25);
+      const EngineStats stats = engine.stats();
+      EXPECT_EQ(stats.blocks_in_use, 0);
+      EXPECT_GT(stats.prefix_hits, 5);
+      if (blocks == 12) {
+        EXPECT_GT(stats.preemptions, 0);
+      } else {
+        EXPECT_EQ(stats.preemptions, 0);
+      }
+    }
+  }
+}
+
+TEST_F(EngineTest, TheSecondTurnComputesOnlyWhatIsNew) {
+  Engine engine = make_engine();
+  std::mt19937 random(5);
+  EngineRequest first;
+  first.prompt = random_prompt(random, 100);
+  first.options.max_new_tokens = 60;
+  first.options.ignore_eos = true;
+  Heard heard;
+  engine.submit(first, heard);
+  while (engine.step()) continue;
+  ASSERT_TRUE(heard.result);
+  EXPECT_EQ(heard.result->cached_tokens, 0);
+  EngineRequest second = first;
+  second.prompt.insert(second.prompt.end(), heard.result->token_ids.begin(),
+                       heard.result->token_ids.end());
+  const auto question = random_prompt(random, 20);
+  second.prompt.insert(second.prompt.end(), question.begin(), question.end());
+  Heard again;
+  engine.submit(second, again);
+  while (engine.step()) continue;
+  expect_as_alone(second, again);
+  EXPECT_EQ(again.result->cached_tokens, 128);  // the full blocks of 100 + 59 tokens
+  EXPECT_EQ(engine.stats().prefix_hit_tokens, 128);
+  // Cached as a whole: its last token runs again.
+  EngineRequest same = first;
+  same.prompt.resize(64);
+  for (const int64_t cached : {0, 0}) {
+    Heard third;
+    engine.submit(same, third);
+    while (engine.step()) continue;
+    expect_as_alone(same, third);
+    EXPECT_EQ(third.result->cached_tokens, cached);  // one block, and the last token is in it
+  }
+}
+
+TEST_F(EngineTest, PassesCarryAnswersAndPromptsTogetherOrApart) {
+  for (const PrefillMode mode : {PrefillMode::kMixed, PrefillMode::kSeparate}) {
+    EngineOptions options;
+    options.prefill_mode = mode;
+    Engine engine = make_engine(options);
+    std::mt19937 random(1);
+    EngineRequest writing, reading;
+    writing.prompt = random_prompt(random, 10);
+    writing.options.max_new_tokens = 200;
+    writing.options.ignore_eos = true;
+    writing.options.draft_max = 0;
+    reading = writing;
+    reading.prompt = random_prompt(random, 250);
+    reading.options.max_new_tokens = 1;
+    Heard a, b;
+    engine.submit(writing, a);
+    engine.step();
+    engine.submit(reading, b);
+    int64_t steps = 0;
+    for (; engine.stats().prefilling + engine.stats().waiting > 0; ++steps) engine.step();
+    const int64_t written = 1 + steps;  // had every step a row of it
+    while (engine.step()) continue;
+    expect_as_alone(writing, a);
+    expect_as_alone(reading, b);
+    EXPECT_GT(steps, 5);  // chunks of 48 rows, fewer beside an answer
+    EXPECT_LT(written, 200);
+  }
+}
+
+TEST_F(EngineTest, AFloodDoesNotShutOutOthers) {
+  EngineOptions options;
+  options.decode_batch_size = 4;
+  options.prefill_batch_size = 4;
+  Engine engine = make_engine(options, 24);
+  std::mt19937 random(9);
+  std::deque<Heard> flood(30);
+  EngineRequest request;
+  request.client = "flood";
+  request.options.max_new_tokens = 100;
+  request.options.ignore_eos = true;
+  for (Heard& heard : flood) {
+    request.prompt = random_prompt(random, 100);
+    engine.submit(request, heard);
+  }
+  for (int i = 0; i < 30; ++i) engine.step();
+  request.client = "other";
+  Heard other;
+  engine.submit(request, other);
+  int steps = 0;
+  while (other.text.empty() && steps < 1000) engine.step(), ++steps;
+  EXPECT_LT(steps, 40);  // its own prompt in small chunks, no answer of the flood waited for
+  while (engine.step()) continue;
+  expect_as_alone(request, other);
+  for (const Heard& heard : flood) EXPECT_TRUE(heard.result);
+}
+
+TEST_F(EngineTest, WhatCannotBeServedIsRefusedAndTheOthersGoOn) {
+  Engine engine = make_engine();
+  std::mt19937 random(2);
+  EngineRequest good;
+  good.prompt = random_prompt(random, 20);
+  good.options.max_new_tokens = 20;
+  Heard fine, bad_option, nothing;
+  engine.submit(good, fine);
+  EngineRequest bad = good;
+  bad.prompt.assign(kMaxSeqLen, 5);
+  EXPECT_THROW(engine.submit(bad, nothing), Error);
+  bad.prompt = {1, 1 << 20};
+  EXPECT_THROW(engine.submit(bad, nothing), Error);
+  bad = good;
+  bad.options.sampling.top_p = 7;
+  engine.submit(bad, bad_option);
+  EngineRequest none = good;
+  none.options.max_new_tokens = 0;
+  Heard empty;
+  engine.submit(none, empty);
+  while (engine.step()) continue;
+  expect_as_alone(good, fine);
+  EXPECT_NE(bad_option.error.find("top-p"), std::string::npos) << bad_option.error;
+  ASSERT_TRUE(empty.result);
+  EXPECT_TRUE(empty.result->token_ids.empty());
+  EXPECT_FALSE(nothing.ended());
+}
+
+TEST_F(EngineTest, RunServesOtherThreadsUntilItIsStopped) {
+  Engine engine = make_engine();
+  std::jthread thread([&](const std::stop_token& stop) { engine.run(stop); });
+  struct Waiting : Heard {
+    void on_done(GenerateResult done) override {
+      Heard::on_done(std::move(done));
+      finished = true;
+      finished.notify_one();
+    }
+    std::atomic<bool> finished = false;
+  };
+  std::vector<std::jthread> clients;
+  for (uint32_t c = 0; c < 4; ++c) {
+    clients.emplace_back([&, c] {
+      std::mt19937 random(c);
+      for (int i = 0; i < 5; ++i) {
+        EngineRequest request = random_request(random);
+        Waiting heard;
+        const uint64_t id = engine.submit(request, heard);
+        if (i == 2) engine.cancel(id);
+        heard.finished.wait(false);
+        EXPECT_TRUE(heard.result);
+      }
+    });
+  }
+  clients.clear();
+  thread.request_stop();
+  thread.join();
+  EXPECT_EQ(engine.stats().blocks_in_use, 0);
+}
+
+}  // namespace
+}  // namespace orthrus
