@@ -38,7 +38,7 @@ for precision in ("f32", "bf16"):
     rate, share = fits(precision)
     print(f"{precision:5} {rate:6.0f} diffusion tokens/s, {share:.0%} of the float32 peak")
 trial = [float(m) for path in glob.glob(f"{sys.argv[1]}/trial-*.txt")
-         for m in re.findall(r"([\d.]+) tok/s", open(path, encoding="utf-8").read())[1:]]
+         for m in re.findall(r"([\d.]+) tok/s", open(path, encoding="utf-8").read())[-1:]]  # of the whole run
 if trial:
     print(f"trial {statistics.median(trial):6.0f} diffusion tokens/s")
 PY

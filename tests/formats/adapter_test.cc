@@ -239,7 +239,8 @@ TEST(Adapter, ShippedAdapterFitsTheDemoModel) {
   EXPECT_EQ(adapter.mask_token_id, -1);
   EXPECT_EQ(adapter.base_hash, base_hash(*base.tensors));
   EXPECT_EQ(adapter.tensors->tensors().size(), 241u);
-  EXPECT_TRUE(adapter.metadata.contains("training_tokens"));
+  EXPECT_EQ(adapter.metadata.at("license"), "apache-2.0");
+  EXPECT_EQ(adapter.metadata.at("training_tokens"), "2486352");
 }
 
 TEST(SafetensorsWriter, FailureLeavesTheOldFileAlone) {
