@@ -82,7 +82,8 @@ MemoryPrediction predict_memory(const ModelConfig& c, const MemoryQuestion& ques
                            static_cast<int64_t>((1 + kAllocatorLoss) * kept);
   const int64_t held_out = question.held_out_tokens;
   const int64_t drafts = kSimulatedBlocks * question.row.block_size;
-  const int64_t evaluation = kFloat * (cache(held_out) + moment(std::max(held_out, drafts)));
+  // Of a whole document the AR view's attention has copies of its own: twice the work, measured.
+  const int64_t evaluation = kFloat * (cache(held_out) + 2 * moment(std::max(held_out, drafts)));
   MemoryPrediction prediction{
       {{"program and data", question.resident},
        {"base model", kFloat * frozen},
