@@ -4,7 +4,6 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "formats/json.h"
 #include "formats/printable.h"
 #include "formats/safetensors_writer.h"
@@ -91,15 +90,10 @@ TrainedView load_checkpoint(const Checkpoint& base, const std::string& path) {
 /// From the newest checkpoint that is whole.
 TrainedView load_view(const Checkpoint& base, const std::string& run) {
   const std::vector<std::string> paths = checkpoints_of(run);
-  for (const std::string& path : paths) {
-    try {
-      return load_checkpoint(base, path);
-    } catch (const Error& error) {
-      if (&path == &paths.back()) throw;
-      spdlog::warn("{}: the checkpoint before it is taken", error.what());
-    }
-  }
-  fail("{}: holds no checkpoint of a run", run);
+  if (paths.empty()) fail("{}: holds no checkpoint of a run", run);
+  TrainedView view;
+  load_newest_whole(paths, [&](const std::string& path) { view = load_checkpoint(base, path); });
+  return view;
 }
 
 void export_adapter(const Checkpoint& base, const TrainedView& view, const ExportOptions& options) {

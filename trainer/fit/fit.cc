@@ -287,19 +287,13 @@ void Run::open_folder() {
 
 /// From the newest checkpoint that is whole.
 void Run::resume_from(const std::vector<std::string>& states) {
-  for (const std::string& path : states) {
-    try {
-      require_same_settings(settings_, inspect_state(path).settings, path);
-      state_ = load_state(path, student_.parameters()).state;
-      plan_.restore(state_.plan);
-      spdlog::info("goes on from {}", path);
-      return;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kUsage || &path == &states.back()) throw;
-      spdlog::warn("{}: the checkpoint before it is taken", error.what());
-      set_state_aside(path);
-    }
-  }
+  const auto load = [&](const std::string& path) {
+    require_same_settings(settings_, inspect_state(path).settings, path);
+    state_ = load_state(path, student_.parameters()).state;
+    plan_.restore(state_.plan);
+    spdlog::info("goes on from {}", path);
+  };
+  load_newest_whole(states, load, set_state_aside);
 }
 
 double Run::share_done() const {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "formats/json.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
@@ -114,6 +115,21 @@ std::vector<std::string> saved_states(const std::string& folder) {
   for (const std::filesystem::path& path : checkpoints(folder)) newest_first.push_back(path);
   std::reverse(newest_first.begin(), newest_first.end());
   return newest_first;
+}
+
+void load_newest_whole(const std::vector<std::string>& states,
+                       const std::function<void(const std::string&)>& load,
+                       const std::function<void(const std::string&)>& damaged) {
+  ORTHRUS_CHECK(!states.empty());
+  for (const std::string& path : states) {
+    try {
+      return load(path);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kUsage || &path == &states.back()) throw;
+      spdlog::warn("{}: the checkpoint before it is taken", error.what());
+      if (damaged) damaged(path);
+    }
+  }
 }
 
 void set_state_aside(const std::string& path) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,12 @@ void save_state(const std::string& folder, const TrainingState& state,
 
 /// The checkpoints of a folder, checkpoint-<step>.safetensors, the newest first.
 std::vector<std::string> saved_states(const std::string& folder);
+/// Calls `load` with each of the checkpoints, the newest first, until one of them is whole. An
+/// error costs a warning and a call of `damaged`; that of the last one, and any Error(kUsage), is
+/// thrown. There must be one.
+void load_newest_whole(const std::vector<std::string>& states,
+                       const std::function<void(const std::string&)>& load,
+                       const std::function<void(const std::string&)>& damaged = {});
 /// A damaged checkpoint is none any more; the next run in the folder removes it.
 void set_state_aside(const std::string& path);
 /// Removes what a process that was killed while it wrote a checkpoint has left, and what was set
