@@ -4,7 +4,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 DEMO_MODEL := smollm2-135m
 CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'trainer/*.h' 'tests/*.h' 'bench/*.h' 'fuzz/*.h')
-UNIT_TESTS := ^(base|formats|text|kernels|cache|model|decode|engine|cli)$$
+UNIT_TESTS := ^(base|formats|text|grammar|hub|kernels|cache|model|decode|engine|server|cli)$$
 
 .DEFAULT_GOAL := help
 .PHONY: help build build-all with-trainer train demo test bench soak fuzz sanitize sanitize-address sanitize-thread lint \

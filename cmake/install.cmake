@@ -12,7 +12,7 @@ include(CMakePackageConfigHelpers)
 set(ORTHRUS_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/orthrus)
 
 # Users see the public headers only; src/ is for the build.
-foreach(module base formats text kernels cache model decode engine)
+foreach(module base formats text grammar kernels cache model decode engine)
   set_target_properties(orthrus_${module} PROPERTIES EXPORT_NAME ${module}
     INTERFACE_INCLUDE_DIRECTORIES
     "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include;${CMAKE_SOURCE_DIR}/src>;$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

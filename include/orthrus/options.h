@@ -42,6 +42,9 @@ struct SamplingOptions {
   int64_t repeat_last_n = 64;    ///< tokens that the three penalties look back at; 0: none, -1: all
   double presence_penalty = 0;   ///< subtracted once from the logit of a token that occurred
   double frequency_penalty = 0;  ///< subtracted once for each time it occurred
+  /// Presence and frequency penalties see the whole answer and nothing of the prompt, as OpenAI and
+  /// vLLM have them; false: the window of repeat_last_n, as llama.cpp.
+  bool penalties_of_answer = false;
   std::vector<std::pair<int32_t, double>> logit_bias;  ///< added to logits; -infinity bans a token
   uint64_t seed = 0;                                   ///< 0 is a seed like any other
   uint32_t choice = 0;  ///< index among several answers to one prompt
@@ -59,6 +62,23 @@ struct GenerateOptions {
   bool ignore_eos = false;
   SamplingOptions sampling;
   std::vector<std::string> stop;  ///< stop strings; they never appear in the text
+  int64_t logprobs = -1;          ///< of each token and of so many most likely ones; -1: none
+  bool prompt_logprobs = false;   ///< of the prompt's tokens too (with as many alternatives)
+  /// What the answer must look like: a grammar in GBNF, or a JSON schema ("{}": any JSON); at most
+  /// one of the two. Both views are masked, so that drafts keep being accepted.
+  std::string grammar;
+  std::string json_schema;
+  /// The answer is free up to and including the first `thinking_end`, if it begins with
+  /// `thinking_begin` (empty: the prompt ends within a thought). No thoughts where `thinking_end`
+  /// is empty.
+  std::string thinking_begin;
+  std::string thinking_end;
+};
+
+/// Natural logarithms of the AR view's softmax (of the raw logits) for one token of a text.
+struct TokenLogprobs {
+  double logprob = 0;
+  std::vector<std::pair<int32_t, double>> top;  ///< the most likely tokens, best first
 };
 
 struct LoadOptions {
@@ -85,8 +105,10 @@ enum class FinishReason : uint8_t {
 /// one); tokens per cycle = decoded tokens / cycles; TPF = completion tokens / forward passes, the
 /// prefill counted as one pass.
 struct GenerateResult {
-  std::string text;                ///< without special tokens and stop strings
-  std::vector<int32_t> token_ids;  ///< the end-of-sequence token included
+  std::string text;                            ///< without special tokens and stop strings
+  std::vector<int32_t> token_ids;              ///< the end-of-sequence token included
+  std::vector<TokenLogprobs> logprobs;         ///< of token_ids, where asked for
+  std::vector<TokenLogprobs> prompt_logprobs;  ///< of the prompt's tokens but the first
   FinishReason finish_reason = FinishReason::kLength;
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  ///< of the prompt, found in the KV cache
