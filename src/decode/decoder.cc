@@ -7,10 +7,14 @@
 #include "base/error.h"
 #include "decode/consensus.h"
 #include "decode/draft_length.h"
+#include "decode/row_softmax.h"
 #include "decode/sampler.h"
 
 namespace orthrus {
 namespace {
+
+/// Prompt rows a pass whose logits are kept: they take vocab_size floats each.
+constexpr int64_t kScoredRows = 32;
 
 /// Tokens that prompt and answer may have together.
 int64_t token_limit(const Decoder::Setup& setup) {
@@ -40,6 +44,10 @@ int64_t draft_limit(const Decoder::Setup& setup) {
 }
 
 }  // namespace
+
+int64_t reusable_prompt(int64_t prompt_size, const GenerateOptions& options) {
+  return options.prompt_logprobs ? 0 : prompt_size - 1;
+}
 
 struct Decoder::Impl {
   enum class Phase : uint8_t { kPrefill, kCycle, kDraft, kVerify, kFinished };
@@ -84,7 +92,12 @@ struct Decoder::Impl {
   void consume_verify(std::span<const float> logits);
   /// Emits the token of an AR row where no draft is at hand.
   void emit_chosen(std::span<const float> logits);
-  void emit(int32_t token);
+  /// `logits`: the AR row that the token follows.
+  void emit(int32_t token, std::span<const float> logits);
+  void score_prompt(std::span<const float> logits);
+  TokenLogprobs logprobs_of(int32_t token, std::span<const float> logits) {
+    return token_logprobs(RowSoftmax(ops, logits, weights), token, std::max<int64_t>(logprobs, 0));
+  }
   bool hand_to_sink(int32_t token);
   void fail_here();
 
@@ -95,6 +108,9 @@ struct Decoder::Impl {
   const int64_t block_size;
   const int64_t prefill_chunk;
   const bool ignore_eos;
+  const int64_t logprobs;  // most likely tokens; -1: none
+  const bool prompt_logprobs;
+  const RowOps& ops;
   BlockTable& table;
   CostModel* const cost;
   TokenSink* const sink;
@@ -112,6 +128,7 @@ struct Decoder::Impl {
   std::vector<int32_t> block;   // anchor and masks of a diffusion span
   GenerateResult result;
   double sink_seconds = 0;
+  std::vector<float> weights;  // [vocab] scratch of log probabilities
   std::optional<Error> error;
 };
 
@@ -123,12 +140,15 @@ Decoder::Impl::Impl(const Setup& setup)
       block_size(std::max<int64_t>(setup.model->config.block_size, 1)),
       prefill_chunk(std::max<int64_t>(setup.prefill_chunk, 1)),
       ignore_eos(setup.options->ignore_eos),
+      logprobs(setup.options->logprobs),
+      prompt_logprobs(setup.options->prompt_logprobs),
+      ops(row_ops(setup.isa)),
       table(*setup.table),
       cost(setup.cost),
       sink(setup.sink),
       drafter(setup.drafter),
       eos(setup.eos_token_ids.begin(), setup.eos_token_ids.end()),
-      sampler(setup.options->sampling, vocab, setup.isa),
+      sampler(setup.options->sampling, vocab, setup.isa, prompt_size, setup.constraint),
       judge(*setup.options, sampler, vocab, setup.isa),
       tokens(static_cast<size_t>(limit)),
       count(prompt_size) {
@@ -139,8 +159,9 @@ Decoder::Impl::Impl(const Setup& setup)
     }
   }
   std::copy(setup.prompt.begin(), setup.prompt.end(), tokens.begin());
+  if (logprobs < -1) fail_usage("logprobs: expected -1 (none) or more, found {}", logprobs);
   // The last token's row gives the first logits, so it always runs.
-  table.set_length(std::min(table.length(), prompt_size - 1));
+  table.set_length(std::min(table.length(), reusable_prompt(prompt_size, *setup.options)));
   result.prompt_tokens = prompt_size;
   result.cached_tokens = table.length();
   const size_t room = static_cast<size_t>(limit - prompt_size);
@@ -154,7 +175,8 @@ Decoder::Impl::Impl(const Setup& setup)
     ORTHRUS_CHECK(cost != nullptr);
     draft_length.emplace(*cost, block_size, setup.options->sampling.temperature);
   }
-  if (room == 0) finish(FinishReason::kLength);
+  if (prompt_logprobs) result.prompt_logprobs.reserve(static_cast<size_t>(prompt_size - 1));
+  if (room == 0 && !prompt_logprobs) finish(FinishReason::kLength);
 }
 
 void Decoder::Impl::recompute() {
@@ -185,13 +207,17 @@ Span Decoder::Impl::plan_prefill(int64_t max_rows) {
   const int64_t begin = table.length();
   // A row whose token is followed by a decided one needs no logits.
   const int64_t end = phase == Phase::kPrefill ? prompt_size : count - 1;
-  const int64_t rows = std::min({end - begin, prefill_chunk, max_rows});
+  const bool scored = phase == Phase::kPrefill && prompt_logprobs;
+  const int64_t most = scored ? kScoredRows : prefill_chunk;
+  const int64_t rows = std::min({end - begin, most, prefill_chunk, max_rows});
   const bool last = phase == Phase::kPrefill && begin + rows == prompt_size;
   return {&table,
           View::kAr,
           history(begin + rows).last(static_cast<size_t>(rows)),
           begin,
-          last ? rows - 1 : rows,
+          scored ? 0
+          : last ? rows - 1
+                 : rows,
           rows};
 }
 
@@ -259,11 +285,26 @@ void Decoder::Impl::consume(std::span<const float> logits) {
 }
 
 void Decoder::Impl::consume_prefill(std::span<const float> logits) {
+  if (prompt_logprobs) score_prompt(logits);
+  if (error) return;
   table.set_length(table.length() + planned);
   if (table.length() < prompt_size) return;
   ++result.forward_passes;  // one, whatever the chunks
   phase = Phase::kCycle;
-  emit_chosen(row(logits, 0));
+  if (limit == prompt_size) return finish(FinishReason::kLength);
+  emit_chosen(row(logits, prompt_logprobs ? planned - 1 : 0));
+}
+
+/// Row i belongs to the token at table.length() + i and scores the one behind it.
+void Decoder::Impl::score_prompt(std::span<const float> logits) {
+  auto& scores = result.prompt_logprobs;
+  for (int64_t i = 0; i < planned && !error; ++i) {
+    const int64_t next = table.length() + i + 1;
+    // After recompute() rows come a second time.
+    if (next >= prompt_size || next != static_cast<int64_t>(scores.size()) + 1) continue;
+    if (ops.argmax(row(logits, i).data(), vocab) < 0) return fail_here();
+    scores.push_back(logprobs_of(tokens[static_cast<size_t>(next)], row(logits, i)));
+  }
 }
 
 void Decoder::Impl::consume_draft(std::span<const float> logits) {
@@ -298,7 +339,7 @@ void Decoder::Impl::consume_verify(std::span<const float> logits) {
     }
     refused = !verdict->accepted;
     accepted += verdict->accepted ? 1 : 0;
-    emit(verdict->token);
+    emit(verdict->token, row(logits, accepted - (verdict->accepted ? 1 : 0)));
   }
   if (phase == Phase::kCycle && !refused) emit_chosen(row(logits, accepted));
   table.set_length(anchor + 1 + accepted);
@@ -311,7 +352,7 @@ void Decoder::Impl::consume_verify(std::span<const float> logits) {
 
 void Decoder::Impl::emit_chosen(std::span<const float> logits) {
   const auto token = sampler.choose(logits, known(), NoiseStream::kToken);
-  if (token) return emit(*token);
+  if (token) return emit(*token, logits);
   fail_here();
 }
 
@@ -323,10 +364,11 @@ bool Decoder::Impl::hand_to_sink(int32_t token) {
   return wanted;
 }
 
-void Decoder::Impl::emit(int32_t token) {
+void Decoder::Impl::emit(int32_t token, std::span<const float> logits) {
   tokens[static_cast<size_t>(count++)] = token;
   table.reserve(capacity_at(count));
   result.token_ids.push_back(token);
+  if (logprobs >= 0) result.logprobs.push_back(logprobs_of(token, logits));
   const bool wanted = sink == nullptr || hand_to_sink(token);
   const bool is_eos = !ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
   if (phase == Phase::kFinished) return;  // the sink cancelled

@@ -9,6 +9,7 @@
 
 #include "cache/block_table.h"
 #include "decode/cost_model.h"
+#include "decode/token_constraint.h"
 #include "kernels/isa.h"
 #include "model/forward.h"
 #include "orthrus/error.h"
@@ -32,6 +33,10 @@ class Drafter {
   virtual std::vector<int32_t> draft(std::span<const int32_t> tokens, int64_t count) = 0;
 };
 
+/// Tokens of a prompt that may come from a cache: the last one's row always runs, as it decides
+/// what follows, and where the prompt is scored all do.
+int64_t reusable_prompt(int64_t prompt_size, const GenerateOptions& options);
+
 /// One generation as a state machine over passes: plan() says which span it wants to run next,
 /// consume() takes that span's logits. Prefill in chunks, then cycles of draft, verify, consensus,
 /// commit (paper, section 3; docs/architecture.md). Several decoders share passes in DecodeLoop.
@@ -49,11 +54,12 @@ class Decoder {
     CostModel* cost;        ///< for the automatic draft length
     TokenSink* sink;        ///< may be null
     Drafter* drafter = nullptr;
+    TokenConstraint* constraint = nullptr;
     Isa isa = choose_isa();  ///< for the work on rows of logits
   };
-  /// Everything but `table`, `cost`, `sink` and `drafter` is copied or only used here.
-  /// Error(kUsage) for options out of range, Error(kInput) for a prompt longer than max_seq_len or
-  /// a token outside the vocabulary.
+  /// Everything but `table`, `cost`, `sink`, `drafter` and `constraint` is copied or only used
+  /// here. Error(kUsage) for options out of range, Error(kInput) for a prompt longer than
+  /// max_seq_len or a token outside the vocabulary.
   explicit Decoder(const Setup& setup);
   ~Decoder();
   Decoder(Decoder&&) noexcept;

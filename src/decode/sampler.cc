@@ -1,6 +1,7 @@
 #include "decode/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -40,8 +41,9 @@ void check_options(const SamplingOptions& o, int64_t vocab_size) {
 }
 
 bool has_penalties(const SamplingOptions& o) {
-  return o.repeat_last_n != 0 &&
-         (o.repeat_penalty != 1 || o.presence_penalty != 0 || o.frequency_penalty != 0);
+  const bool counting = o.presence_penalty != 0 || o.frequency_penalty != 0;
+  return (o.repeat_last_n != 0 && (o.repeat_penalty != 1 || counting)) ||
+         (o.penalties_of_answer && counting);
 }
 
 }  // namespace
@@ -52,16 +54,19 @@ double Distribution::of(int32_t token) const {
                                          : 0.0;
 }
 
-Sampler::Sampler(const SamplingOptions& options, int64_t vocab_size, Isa isa)
+Sampler::Sampler(const SamplingOptions& options, int64_t vocab_size, Isa isa, int64_t answer_begin,
+                 TokenConstraint* constraint)
     : options_(options),
       vocab_size_(vocab_size),
+      answer_begin_(static_cast<size_t>(answer_begin)),
+      constraint_(constraint),
       ops_(row_ops(isa)),
       noise_block_(noise_block(isa)) {
   check_options(options, vocab_size);
   if (!greedy()) options_.temperature = std::max(options.temperature, kMinTemperature);
   const size_t vocab = static_cast<size_t>(vocab_size);
   if (has_penalties(options)) counts_.resize(vocab);
-  if (has_penalties(options) || !options.logit_bias.empty()) row_.resize(vocab);
+  if (has_penalties(options) || !options.logit_bias.empty() || constraint) row_.resize(vocab);
   if (!greedy()) {
     weights_.resize(vocab);
     candidates_.reserve(vocab);
@@ -81,20 +86,52 @@ void Sampler::apply_bias() {
   }
 }
 
-/// The three penalties of llama.cpp and Hugging Face over the window's distinct tokens.
 void Sampler::apply_penalties(std::span<const int32_t> history) {
-  const size_t n = static_cast<size_t>(options_.repeat_last_n);
-  const auto window = options_.repeat_last_n < 0 || n >= history.size() ? history : history.last(n);
-  for (const int32_t token : window) ++counts_[static_cast<size_t>(token)];
-  for (const int32_t token : window) {
+  const SamplingOptions& o = options_;
+  const size_t n = static_cast<size_t>(o.repeat_last_n);
+  const auto window = o.repeat_last_n < 0 || n >= history.size() ? history : history.last(n);
+  if (!o.penalties_of_answer) {
+    return penalise(window, o.repeat_penalty, o.presence_penalty, o.frequency_penalty);
+  }
+  penalise(window, o.repeat_penalty, 0, 0);
+  penalise(history.subspan(answer_begin_), 1, o.presence_penalty, o.frequency_penalty);
+}
+
+/// The three penalties of llama.cpp and Hugging Face over the distinct ones of `tokens`.
+void Sampler::penalise(std::span<const int32_t> tokens, double repeat, double presence,
+                       double frequency) {
+  if (repeat == 1 && presence == 0 && frequency == 0) return;
+  for (const int32_t token : tokens) ++counts_[static_cast<size_t>(token)];
+  for (const int32_t token : tokens) {
     int32_t& count = counts_[static_cast<size_t>(token)];
-    if (count == 0) continue;  // seen before in the window
+    if (count == 0) continue;  // seen before
     float& logit = row_[static_cast<size_t>(token)];
     double value = logit;
-    value = value > 0 ? value / options_.repeat_penalty : value * options_.repeat_penalty;
-    value -= count * options_.frequency_penalty + options_.presence_penalty;
+    value = value > 0 ? value / repeat : value * repeat;
+    value -= count * frequency + presence;
     logit = static_cast<float>(value);
     count = 0;
+  }
+}
+
+void Sampler::apply_constraint(std::span<const int32_t> answer) {
+  const std::span<const uint64_t> words = constraint_->allowed(answer);
+  if (words.empty()) return;
+  const int64_t vocab = vocab_size_;
+  constexpr float kBanned = -std::numeric_limits<float>::infinity();
+  for (int64_t begin = 0; begin < vocab; begin += 64) {
+    const size_t word = static_cast<size_t>(begin / 64);
+    const uint64_t bits = word < words.size() ? words[word] : 0;
+    const int64_t size = std::min<int64_t>(64, vocab - begin);
+    float* const x = row_.data() + begin;
+    if (bits == 0) {
+      std::fill_n(x, size, kBanned);
+      continue;
+    }
+    for (uint64_t banned = ~bits; banned != 0; banned &= banned - 1) {
+      const int bit = std::countr_zero(banned);
+      if (bit < size) x[bit] = kBanned;
+    }
   }
 }
 
@@ -108,6 +145,7 @@ std::optional<Sampler::Row> Sampler::prepare(std::span<const float> logits,
     std::copy(logits.begin(), logits.end(), row_.begin());
     apply_bias();
     if (!counts_.empty()) apply_penalties(history);
+    if (constraint_) apply_constraint(history.subspan(answer_begin_));
     x = row_.data();
     best = ops_.argmax(x, vocab_size_);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "decode/noise.h"
+#include "decode/token_constraint.h"
 #include "kernels/row_ops.h"
 #include "orthrus/options.h"
 
@@ -20,14 +21,17 @@ struct Distribution {
   double of(int32_t token) const;
 };
 
-/// The sampling chain of one request on one row of logits: logit bias, penalties, temperature,
-/// top-k, top-p, min-p, then argmax(logits / T + Gumbel noise). A pure function of (row, history,
-/// options, stream), so draft rows, verify rows and plain AR rows can be asked in any order. The
-/// position of the token being chosen is history.size(). Keeps scratch rows; not thread-safe.
+/// The sampling chain of one request on one row of logits: logit bias, penalties, the constraint's
+/// mask, temperature, top-k, top-p, min-p, then argmax(logits / T + Gumbel noise). A pure function
+/// of (row, history, options, stream), so draft rows, verify rows and plain AR rows can be asked in
+/// any order. The position of the token being chosen is history.size(). Keeps scratch rows; not
+/// thread-safe.
 class Sampler {
  public:
   /// Error(kUsage) for options out of range or a biased token outside the vocabulary.
-  Sampler(const SamplingOptions& options, int64_t vocab_size, Isa isa);
+  /// The answer begins at history[answer_begin]. The constraint, if any, must outlive this.
+  Sampler(const SamplingOptions& options, int64_t vocab_size, Isa isa, int64_t answer_begin = 0,
+          TokenConstraint* constraint = nullptr);
 
   bool greedy() const { return options_.temperature == 0; }
 
@@ -55,6 +59,8 @@ class Sampler {
   std::optional<Row> prepare(std::span<const float> logits, std::span<const int32_t> history);
   void apply_bias();
   void apply_penalties(std::span<const int32_t> history);
+  void penalise(std::span<const int32_t> tokens, double repeat, double presence, double frequency);
+  void apply_constraint(std::span<const int32_t> answer);
   /// Fills candidates_ with the tokens that the filters leave; false where all of them stay.
   bool filter(const Row& row);
   void gather(const float* x, float threshold);
@@ -77,9 +83,11 @@ class Sampler {
 
   SamplingOptions options_;
   int64_t vocab_size_;
+  size_t answer_begin_;
+  TokenConstraint* constraint_;
   const RowOps& ops_;
   NoiseBlockFn noise_block_;
-  std::vector<float> row_;  // [vocab_size] bias and penalties applied; empty where there are none
+  std::vector<float> row_;  // [vocab_size] after bias, penalties, mask; empty where there are none
   std::vector<float> weights_;   // [vocab_size] exp((logit - best) / T)
   std::vector<int32_t> counts_;  // [vocab_size] occurrences in the window; zero between calls
   std::vector<Candidate> candidates_;

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "base/error.h"
-#include "engine/request_prompt.h"
-#include "engine/text_sink.h"
 
 namespace orthrus {
 namespace {
@@ -26,53 +23,44 @@ BatchController::Options controller_options(const EngineOptions& options) {
 
 }  // namespace
 
-/// One request on its way: waiting (no blocks), then in its prefill, then in decode.
+/// One request: waiting (no blocks), then in its prefill, then in decode.
 struct Engine::Sequence {
-  Sequence(uint64_t number, EngineRequest request, EngineListener& heard_by,
-           const Tokenizer& tokenizer, BlockTable empty)
-      : claim{std::move(request.client), request.priority, number},
-        prompt(std::move(request.prompt)),
-        options(std::move(request.options)),
+  Sequence(const Parts& parts, PrefixIndex* index, EngineRequest request, EngineListener& heard_by)
+      : claim{std::move(request.client), request.priority, 0},
         listener(heard_by),
-        sink(tokenizer, options.stop, &heard_by),
-        table(std::move(empty)) {}
+        answer(parts.answers, request.prompt, std::move(request.options), &heard_by),
+        table(parts.pool, index) {}
 
   bool is_waiting() const { return table.capacity() == 0; }
-  bool in_prefill() const { return !is_waiting() && decoder->in_prefill(); }
-  std::span<const int32_t> known() const { return decoder ? decoder->tokens() : prompt; }
+  bool in_prefill() const { return !is_waiting() && answer.decoder()->in_prefill(); }
 
   Claim claim;  // arrival is the request's number
-  std::vector<int32_t> prompt;
-  GenerateOptions options;
   EngineListener& listener;
-  TextSink sink;
+  Answer answer;
   BlockTable table;
-  std::optional<Decoder> decoder;  // since the request first had its turn
-  int64_t cached_tokens = 0;
   bool has_begun = false;
-  DecodeLoop::Times times;
+  size_t tokens_heard = 0;  // that on_step has told of
   bool ended = false;
 };
 
 Engine::Engine(const Parts& parts, const EngineOptions& options)
     : parts_(parts),
       options_(options),
-      loop_(parts.forward, parts.cost),
+      loop_(parts.forward, parts.answers.cost),
       index_(parts.pool),
       controller_(controller_options(options)) {
   ORTHRUS_CHECK(options.prefill_batch_size >= 1 && options.decode_batch_size >= 1);
   // One request alone can always go on, so that preemption always ends.
-  ORTHRUS_CHECK(parts.pool.max_blocks() >= blocks_for(parts.max_seq_len));
+  ORTHRUS_CHECK(parts.pool.max_blocks() >= blocks_for(parts.answers.max_seq_len));
 }
 
 Engine::~Engine() = default;
 
 uint64_t Engine::submit(EngineRequest request, EngineListener& listener) {
-  request.prompt = request_prompt(request.prompt, parts_.loaded.model.config, parts_.max_seq_len);
+  auto sequence = std::make_unique<Sequence>(parts_, &index_, std::move(request), listener);
   const std::lock_guard lock(mutex_);
-  const uint64_t id = next_id_++;
-  submitted_.push_back(std::make_unique<Sequence>(
-      id, std::move(request), listener, parts_.loaded.tokenizer, BlockTable(parts_.pool, &index_)));
+  const uint64_t id = sequence->claim.arrival = next_id_++;
+  submitted_.push_back(std::move(sequence));
   news_.notify_one();
   return id;
 }
@@ -142,7 +130,7 @@ void Engine::schedule() {
     if (s->is_waiting() || s->ended) continue;
     int64_t& places = s->in_prefill() ? prompts : answers;
     if (places >= (s->in_prefill() ? options_.prefill_batch_size : controller_.batch())) continue;
-    const int64_t missing = s->table.blocks_missing(s->decoder->capacity_wanted());
+    const int64_t missing = s->table.blocks_missing(s->answer.decoder()->capacity_wanted());
     if (!make_room(*s, missing)) {
       preempt(*s);
       continue;
@@ -160,7 +148,7 @@ void Engine::schedule() {
 
 void Engine::run_pass() {
   decoders_.clear();
-  for (Sequence* s : pass_) decoders_.push_back(&*s->decoder);
+  for (Sequence* s : pass_) decoders_.push_back(s->answer.decoder());
   times_.assign(pass_.size(), {});
   loop_.step(decoders_, times_, prefill_share_);
   ++counts_.steps;
@@ -169,10 +157,14 @@ void Engine::run_pass() {
 void Engine::postprocess() {
   for (size_t i = 0; i < pass_.size(); ++i) {
     Sequence& s = *pass_[i];
-    s.times.prefill_seconds += times_[i].prefill_seconds;
-    s.times.decode_seconds += times_[i].decode_seconds;
-    s.table.publish(s.known());
-    if (s.decoder->finished()) finish(s);
+    s.answer.add(times_[i]);
+    s.table.publish(s.answer.tokens());
+    const Decoder& decoder = *s.answer.decoder();
+    if (decoder.finished()) {
+      finish(s);
+    } else if (s.answer.tokens().size() > std::exchange(s.tokens_heard, s.answer.tokens().size())) {
+      s.listener.on_step(decoder.result());
+    }
   }
   pass_.clear();
   if (std::erase_if(sequences_, [](const auto& s) { return s->ended; }) > 0) order_changed_ = true;
@@ -206,30 +198,19 @@ bool Engine::may_begin(const Sequence& sequence, int64_t rank) const {
 
 /// Gives a waiting request its first blocks; false where there is no room for them.
 bool Engine::begin(Sequence& s) {
+  Answer& answer = s.answer;
   try {
-    // The last token's row always runs: it decides what follows.
-    s.table.adopt_prefix(s.known().first(s.known().size() - 1));
-    if (s.decoder) {
-      s.decoder->recompute();
+    s.table.adopt_prefix(answer.tokens().first(static_cast<size_t>(answer.reusable_tokens())));
+    if (answer.decoder()) {
+      answer.decoder()->recompute();
     } else {
-      Decoder::Setup setup{};
-      setup.model = &parts_.loaded.model;
-      setup.table = &s.table;
-      setup.prompt = s.prompt;
-      setup.options = &s.options;
-      setup.eos_token_ids = parts_.loaded.model.config.eos_token_ids;
-      setup.max_seq_len = parts_.max_seq_len;
-      setup.prefill_chunk = parts_.prefill_chunk;
-      setup.cost = &parts_.cost;
-      setup.sink = &s.sink;
-      setup.drafter = parts_.drafter;
-      s.decoder.emplace(setup);
+      answer.start(s.table);
     }
   } catch (const Error& error) {
     fail(s, error);
     return true;
   }
-  if (s.decoder->finished()) {
+  if (answer.decoder()->finished()) {
     finish(s);
     return true;
   }
@@ -239,15 +220,16 @@ bool Engine::begin(Sequence& s) {
     if (other.get() == &s) break;
     spare += other->is_waiting() ? 0 : 1;
   }
-  if (!make_room(s, s.table.blocks_missing(s.decoder->capacity_wanted()) + spare)) {
+  if (!make_room(s, s.table.blocks_missing(answer.decoder()->capacity_wanted()) + spare)) {
     give_back(s);
     return false;
   }
-  s.table.reserve(static_cast<int64_t>(s.known().size()));
+  s.table.reserve(static_cast<int64_t>(answer.tokens().size()));
   if (std::exchange(s.has_begun, true)) return true;  // what it finds now was its own
-  s.cached_tokens = s.table.length();
-  if (s.cached_tokens > 0) ++counts_.prefix_hits;
-  counts_.prefix_hit_tokens += s.cached_tokens;
+  s.tokens_heard = answer.prompt().size();
+  answer.set_cached_tokens(s.table.length());
+  if (s.table.length() > 0) ++counts_.prefix_hits;
+  counts_.prefix_hit_tokens += s.table.length();
   return true;
 }
 
@@ -271,32 +253,22 @@ void Engine::preempt(Sequence& s) {
 /// Back to waiting, without blocks.
 void Engine::give_back(Sequence& s) {
   s.table = BlockTable(parts_.pool, &index_);
-  s.decoder->recompute();
+  s.answer.decoder()->recompute();
 }
 
 void Engine::cancel(Sequence& s) {
-  if (!s.decoder) {
-    GenerateResult result;
-    result.finish_reason = FinishReason::kCancelled;
-    result.prompt_tokens = static_cast<int64_t>(s.prompt.size());
-    end(s);
-    return s.listener.on_done(std::move(result));
-  }
-  s.decoder->cancel();
+  s.answer.cancel();
   finish(s);
 }
 
 void Engine::finish(Sequence& s) {
-  if (const auto& error = s.decoder->error()) return fail(s, *error);
-  s.sink.finish();
-  GenerateResult result = s.decoder->result();
-  result.text = s.sink.text();
-  result.cached_tokens = s.cached_tokens;
-  result.prefill_seconds = s.times.prefill_seconds;
-  result.decode_seconds = s.times.decode_seconds;
-  result.kv_bytes = static_cast<int64_t>(s.table.bytes());
-  end(s);
-  s.listener.on_done(std::move(result));
+  try {
+    GenerateResult result = s.answer.finish();
+    end(s);
+    s.listener.on_done(std::move(result));
+  } catch (const Error& error) {
+    fail(s, error);
+  }
 }
 
 void Engine::fail(Sequence& s, const Error& error) {

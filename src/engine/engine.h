@@ -11,9 +11,9 @@
 
 #include "cache/prefix_index.h"
 #include "decode/decoder.h"
+#include "engine/answer.h"
 #include "engine/batch_controller.h"
 #include "engine/fair_order.h"
-#include "engine/loaded_model.h"
 #include "model/forward.h"
 #include "orthrus/language_model.h"
 #include "orthrus/options.h"
@@ -43,11 +43,13 @@ struct EngineRequest {
   int priority = 0;    ///< smaller first
 };
 
-/// Hears of one request; called by the thread that runs step(). After on_done or on_failed nothing
-/// more comes.
+/// Hears of one request; called by the thread that runs step(), which waits for it. After on_done
+/// or on_failed nothing more comes.
 class EngineListener : public Streamer {
  public:
   void on_text(std::string_view /*text*/) override {}
+  /// After each step that decided tokens, but for the last one; their text came before.
+  virtual void on_step(const GenerateResult& /*so_far*/) {}
   virtual void on_done(GenerateResult result) = 0;
   virtual void on_failed(const Error& error) = 0;
 };
@@ -79,13 +81,9 @@ class Engine {
   /// What the engine works with; all of it must outlive the engine. The pool is the KV budget. The
   /// forward must have room for decode_batch_size full draft blocks.
   struct Parts {
-    const LoadedModel& loaded;
+    AnswerParts answers;
     Forward& forward;
-    CostModel& cost;
     BlockPool& pool;
-    int64_t max_seq_len;
-    int64_t prefill_chunk;  ///< most rows of one prompt in a pass
-    Drafter* drafter = nullptr;
   };
   Engine(const Parts& parts, const EngineOptions& options);
   ~Engine();

@@ -8,8 +8,6 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/machine_cache.h"
-#include "engine/request_prompt.h"
-#include "engine/text_sink.h"
 
 namespace orthrus {
 namespace {
@@ -57,21 +55,6 @@ int64_t rows_for(int64_t ubatch, int64_t batch, const ModelConfig& config) {
 
 }  // namespace
 
-/// One running generation and what it owns.
-struct Generator::Active {
-  Active(const Tokenizer& tokenizer, const GenerateOptions& generate_options, Streamer* streamer)
-      : options(generate_options), sink(tokenizer, generate_options.stop, streamer) {}
-
-  GenerateOptions options;
-  TextSink sink;
-  std::vector<int32_t> prompt;
-  std::unique_ptr<Conversation> own;  // where the caller brought none
-  Conversation* conversation = nullptr;
-  int64_t cached_tokens = 0;
-  std::unique_ptr<Decoder> decoder;
-  DecodeLoop::Times times;
-};
-
 Generator::Generator(const LoadOptions& options)
     : threads_(make_threads(options)),
       context_{choose_isa(), *threads_},
@@ -85,77 +68,47 @@ Generator::Generator(const LoadOptions& options)
       cost_(loaded_.model, block_pool_.layout(), machine_rates(context_)),
       loop_(forward_, cost_) {}
 
-std::unique_ptr<Generator::Active> Generator::start(std::span<const int32_t> input_ids,
-                                                    const GenerateOptions& options,
-                                                    Streamer* streamer,
-                                                    Conversation* conversation) {
-  auto active = std::make_unique<Active>(loaded_.tokenizer, options, streamer);
-  active->prompt = request_prompt(input_ids, loaded_.model.config, max_seq_len_);
-  const auto size = static_cast<int64_t>(active->prompt.size());
-  if (!conversation) {
-    active->own = std::make_unique<Conversation>(block_pool_);
-    conversation = active->own.get();
-  }
-  active->conversation = conversation;
-  const auto shared = std::mismatch(conversation->tokens.begin(), conversation->tokens.end(),
-                                    active->prompt.begin(), active->prompt.end());
-  active->cached_tokens = std::min<int64_t>(shared.first - conversation->tokens.begin(), size - 1);
-  conversation->table.set_length(active->cached_tokens);
-  // What lies beyond is overwritten from here on, whatever becomes of this generation.
-  conversation->tokens.resize(static_cast<size_t>(active->cached_tokens));
-  // All at once, as the dual view must not take more than plain AR; untouched pages cost nothing.
-  int64_t most = max_seq_len_;
-  if (options.max_new_tokens >= 0)
-    most = std::min(most, size + std::min(options.max_new_tokens, most));
-  conversation->table.reserve(most);
-  Decoder::Setup setup{};
-  setup.model = &loaded_.model;
-  setup.table = &conversation->table;
-  setup.prompt = active->prompt;
-  setup.options = &active->options;
-  setup.eos_token_ids = loaded_.model.config.eos_token_ids;
-  setup.max_seq_len = max_seq_len_;
-  setup.prefill_chunk = ubatch_;
-  setup.cost = &cost_;
-  setup.sink = &active->sink;
-  setup.drafter = drafter_;
-  active->decoder = std::make_unique<Decoder>(setup);
-  if (streamer && !streamer->skip_prompt()) {
-    streamer->on_prompt(active->prompt, loaded_.decode(active->prompt));
-  }
-  return active;
-}
-
-GenerateResult Generator::finish(Active& active) {
-  active.sink.finish();
-  GenerateResult result = active.decoder->result();
-  result.text = active.sink.text();
-  result.prompt_tokens = static_cast<int64_t>(active.prompt.size());
-  result.cached_tokens = active.cached_tokens;
-  result.prefill_seconds = active.times.prefill_seconds;
-  result.decode_seconds = active.times.decode_seconds;
-  BlockTable& table = active.conversation->table;
-  result.kv_bytes = static_cast<int64_t>(table.bytes());
-  const auto tokens = active.decoder->tokens();
-  const auto committed = std::min(static_cast<size_t>(table.length()), tokens.size());
-  active.conversation->tokens.assign(tokens.begin(),
-                                     tokens.begin() + static_cast<ptrdiff_t>(committed));
-  return result;
-}
-
 GenerateResult Generator::generate(std::span<const int32_t> input_ids,
                                    const GenerateOptions& options, Streamer* streamer,
                                    Conversation* conversation, std::stop_token stop) {
-  const auto active = start(input_ids, options, streamer, conversation);
-  Decoder* const decoder = active->decoder.get();
+  Answer answer(answer_parts(), input_ids, options, streamer);
+  Conversation own(block_pool_);
+  if (!conversation) conversation = &own;
+  BlockTable& table = conversation->table;
+  const std::vector<int32_t>& prompt = answer.prompt();
+  const auto shared = std::mismatch(conversation->tokens.begin(), conversation->tokens.end(),
+                                    prompt.begin(), prompt.end());
+  const int64_t cached =
+      std::min<int64_t>(shared.first - conversation->tokens.begin(), answer.reusable_tokens());
+  table.set_length(cached);
+  answer.set_cached_tokens(cached);
+  // What lies beyond is overwritten from here on, whatever becomes of this generation.
+  conversation->tokens.resize(static_cast<size_t>(cached));
+  // All at once, as the dual view must not take more than plain AR; untouched pages cost nothing.
+  int64_t most = max_seq_len_;
+  if (options.max_new_tokens >= 0) {
+    most = std::min(most,
+                    static_cast<int64_t>(prompt.size()) + std::min(options.max_new_tokens, most));
+  }
+  table.reserve(most);
+  answer.start(table);
+  if (streamer && !streamer->skip_prompt()) streamer->on_prompt(prompt, loaded_.decode(prompt));
+
+  Decoder* const decoder = answer.decoder();
   while (!decoder->finished()) {
     if (stop.stop_requested()) {
-      decoder->cancel();
+      answer.cancel();
       break;
     }
-    loop_.step({&decoder, 1}, {&active->times, 1});
+    DecodeLoop::Times times;
+    loop_.step({&decoder, 1}, {&times, 1});
+    answer.add(times);
   }
-  return finish(*active);
+  GenerateResult result = answer.finish();
+  const auto tokens = answer.tokens();
+  const auto committed = std::min(static_cast<size_t>(table.length()), tokens.size());
+  conversation->tokens.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(committed));
+  return result;
 }
 
 void Generator::generate_batch(std::span<const BatchRequest> requests,
@@ -177,7 +130,7 @@ void Generator::generate_batch(std::span<const BatchRequest> requests,
   options.prefill_batch_size = options.decode_batch_size = batch_;
   options.dynamic_batch = false;
   options.prefill_share = std::numeric_limits<double>::infinity();  // nobody waits for a token
-  Engine engine({loaded_, forward_, cost_, block_pool_, max_seq_len_, ubatch_, drafter_}, options);
+  Engine engine({answer_parts(), forward_, block_pool_}, options);
   std::list<Listener> listeners;
   size_t next = 0;
   do {

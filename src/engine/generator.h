@@ -9,6 +9,7 @@
 #include "cache/block_pool.h"
 #include "decode/cost_model.h"
 #include "decode/decoder.h"
+#include "engine/answer.h"
 #include "engine/loaded_model.h"
 #include "model/forward.h"
 #include "orthrus/language_model.h"
@@ -34,6 +35,7 @@ class Generator {
   CostModel& cost_model() { return cost_; }
   ThreadPool& thread_pool() { return *threads_; }
   int64_t max_seq_len() const { return max_seq_len_; }
+  AnswerParts answer_parts() { return {loaded_, cost_, max_seq_len_, ubatch_, drafter_}; }
 
   GenerateResult generate(std::span<const int32_t> input_ids, const GenerateOptions& options,
                           Streamer* streamer, Conversation* conversation, std::stop_token stop);
@@ -47,11 +49,6 @@ class Generator {
   void set_drafter(Drafter* drafter) { drafter_ = drafter; }
 
  private:
-  struct Active;
-  std::unique_ptr<Active> start(std::span<const int32_t> input_ids, const GenerateOptions& options,
-                                Streamer* streamer, Conversation* conversation);
-  GenerateResult finish(Active& active);
-
   std::unique_ptr<ThreadPool> threads_;
   ComputeContext context_;
   LoadedModel loaded_;

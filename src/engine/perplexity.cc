@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cache/block_pool.h"
+#include "decode/row_softmax.h"
 #include "kernels/row_ops.h"
 
 namespace orthrus {
@@ -51,40 +52,23 @@ struct RowScore {
   bool finite = true;
 };
 
-/// A row's softmax: log p(i) = x[i] - log_sum.
-struct RowSoftmax {
-  RowSoftmax(const RowOps& ops, const float* logits, int64_t n, std::vector<float>& weights)
-      : x(logits), top(ops.argmax(logits, n)) {
-    if (top < 0) return;
-    const float best = x[top];
-    ops.exp_sum(x, best, 1.0f, n, weights.data());
-    for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(weights[static_cast<size_t>(i)]);
-    log_sum = static_cast<double>(best) + std::log(sum);
-  }
-  double nll(int32_t token) const { return log_sum - static_cast<double>(x[token]); }
-
-  const float* x;
-  int64_t top;     // -1 where a logit is not finite
-  double sum = 0;  // of exp(x - x[top])
-  double log_sum = 0;
-};
-
-RowScore score(const RowOps& ops, const float* logits, const float* reference, int64_t vocab,
+/// `reference`: empty where there is none.
+RowScore score(const RowOps& ops, std::span<const float> logits, std::span<const float> reference,
                int32_t next, std::vector<float>& weights) {
   RowScore result;
-  const RowSoftmax model(ops, logits, vocab, weights);
+  const RowSoftmax model(ops, logits, weights);
   result.finite = model.top >= 0;
   if (!result.finite) return result;
-  result.nll = model.nll(next);
-  if (!reference) return result;
-  const RowSoftmax truth(ops, reference, vocab, weights);
+  result.nll = -model.log_probability(next);
+  if (reference.empty()) return result;
+  const RowSoftmax truth(ops, reference, weights);
   result.finite = truth.top >= 0;
   if (!result.finite) return result;
-  result.reference_nll = truth.nll(next);
+  result.reference_nll = -truth.log_probability(next);
   result.same_top = truth.top == model.top;
   double kl = 0;  // sum p_ref (log p_ref - log p_model); weights holds exp(ref - max)
-  for (int64_t i = 0; i < vocab; ++i) {
-    const auto p = static_cast<double>(weights[static_cast<size_t>(i)]);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const auto p = static_cast<double>(weights[i]);
     kl += p * (static_cast<double>(reference[i]) - static_cast<double>(logits[i]));
   }
   result.kl = std::max(0.0, kl / truth.sum - truth.log_sum + model.log_sum);
@@ -152,21 +136,27 @@ class PerplexityRun {
  private:
   void pass(std::span<const int32_t> tokens, std::span<const int32_t> next, Totals& totals) {
     const auto count = static_cast<int64_t>(tokens.size());
-    const float* const logits = runner_.run(tokens).data();
-    const float* const truth = reference_ ? reference_->run(tokens).data() : nullptr;
+    const std::span<const float> logits = runner_.run(tokens);
+    const std::span<const float> truth =
+        reference_ ? reference_->run(tokens) : std::span<const float>();
+    const auto row = [&](std::span<const float> rows, int64_t i) {
+      return rows.empty()
+                 ? rows
+                 : rows.subspan(static_cast<size_t>(i * vocab_), static_cast<size_t>(vocab_));
+    };
     const RowOps& ops = row_ops(context_.isa);
     const int threads = context_.pool.size();
     context_.pool.run([&](int thread) {
       for (int64_t i = thread; i < count; i += threads) {
         scores_[static_cast<size_t>(i)] =
-            score(ops, logits + i * vocab_, truth ? truth + i * vocab_ : nullptr, vocab_,
-                  next[static_cast<size_t>(i)], weights_[static_cast<size_t>(thread)]);
+            score(ops, row(logits, i), row(truth, i), next[static_cast<size_t>(i)],
+                  weights_[static_cast<size_t>(thread)]);
       }
     });
     for (int64_t i = 0; i < count; ++i) {
-      const RowScore& row = scores_[static_cast<size_t>(i)];
-      if (!row.finite) fail("perplexity: the model's logits are not finite");
-      totals.add(row);
+      const RowScore& scored = scores_[static_cast<size_t>(i)];
+      if (!scored.finite) fail("perplexity: the model's logits are not finite");
+      totals.add(scored);
     }
   }
 

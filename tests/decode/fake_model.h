@@ -145,6 +145,7 @@ struct FakeRun {
     s.cost = cost;
     s.sink = sink;
     s.drafter = drafter;
+    s.constraint = constraint;
     return s;
   }
   /// Runs a decoder to its end.
@@ -172,12 +173,15 @@ struct FakeRun {
   CostModel* cost = nullptr;
   TokenSink* sink = nullptr;
   Drafter* drafter = nullptr;
+  TokenConstraint* constraint = nullptr;
 };
 
 /// prompt + answer of plain AR, by definition rather than by Decoder's cycles.
 inline Tokens reference_answer(const FakeModel& fake, const Tokens& prompt,
-                               const SamplingOptions& sampling, int64_t count) {
-  Sampler sampler(sampling, fake.vocab(), choose_isa());
+                               const SamplingOptions& sampling, int64_t count,
+                               TokenConstraint* constraint = nullptr) {
+  Sampler sampler(sampling, fake.vocab(), choose_isa(), static_cast<int64_t>(prompt.size()),
+                  constraint);
   Tokens tokens = prompt;
   for (int64_t i = 0; i < count; ++i) {
     tokens.push_back(*sampler.choose(fake.ar_logits(tokens), tokens, NoiseStream::kToken));

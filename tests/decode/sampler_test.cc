@@ -231,5 +231,19 @@ TEST(Sampler, DrawFollowsItsWeights) {
   EXPECT_LT(chi.statistic, chi.limit());
 }
 
+TEST(Sampler, PenaltiesOfTheAnswerLeaveThePromptAlone) {
+  SamplingOptions o;
+  o.presence_penalty = 1;
+  o.frequency_penalty = 0.25;
+  o.penalties_of_answer = true;
+  o.repeat_last_n = 0;  // a matter of the repeat penalty's window
+  const std::vector<int32_t> history = {0, 0, 0, 1, 1, 2};  // the prompt: the first three
+  Sampler sampler(o, 4, choose_isa(), /*answer_begin=*/3);
+  // 1 loses 1 + 2 * 0.25, 2 loses 1.25, 0 nothing.
+  EXPECT_EQ(sampler.choose(std::vector<float>{1.4f, 3, 2.7f, 0}, history, NoiseStream::kToken), 1);
+  EXPECT_EQ(sampler.choose(std::vector<float>{1.6f, 3, 2.7f, 0}, history, NoiseStream::kToken), 0);
+  EXPECT_EQ(sampler.choose(std::vector<float>{1.3f, 3, 2.9f, 0}, history, NoiseStream::kToken), 2);
+}
+
 }  // namespace
 }  // namespace orthrus

@@ -8,29 +8,10 @@
 #include <random>
 #include <thread>
 
-#include "base/counter_rng.h"
-#include "engine/test_models.h"
+#include "engine/engine_requests.h"
 
 namespace orthrus {
 namespace {
-
-/// What became of a request.
-struct Heard : EngineListener {
-  void on_text(std::string_view piece) override { text += piece; }
-  void on_done(GenerateResult done) override { result = std::move(done); }
-  void on_failed(const Error& failed) override { error = failed.what(); }
-  bool ended() const { return result || !error.empty(); }
-
-  std::string text;
-  std::optional<GenerateResult> result;
-  std::string error;
-};
-
-std::vector<int32_t> random_prompt(std::mt19937& random, size_t size) {
-  std::vector<int32_t> prompt(size);
-  for (int32_t& token : prompt) token = static_cast<int32_t>(3 + random() % 1000);
-  return prompt;
-}
 
 /// A loaded tiny model, a pool as small as wanted, and engines on it.
 class EngineTest : public testing::Test {
@@ -39,22 +20,14 @@ class EngineTest : public testing::Test {
 
   Engine make_engine(EngineOptions options = {}, int64_t blocks = 100, int64_t chunk = 48) {
     pool_ = std::make_unique<BlockPool>(generator_.block_pool().layout(), blocks);
-    return Engine({generator_.loaded(), generator_.forward(), generator_.cost_model(), *pool_,
-                   kMaxSeqLen, chunk},
-                  options);
+    AnswerParts answers = generator_.answer_parts();
+    answers.max_seq_len = kMaxSeqLen;
+    answers.prefill_chunk = chunk;
+    return Engine({answers, generator_.forward(), *pool_}, options);
   }
-  GenerateResult solo(const EngineRequest& request) {
-    return generator_.generate(request.prompt, request.options, nullptr, nullptr, {});
-  }
-  /// As the contract has it: the very tokens, and text by pieces that make up the whole.
   void expect_as_alone(const EngineRequest& request, const Heard& heard) {
-    ASSERT_TRUE(heard.result) << heard.error;
-    const GenerateResult alone = solo(request);
-    EXPECT_EQ(heard.result->token_ids, alone.token_ids);
-    EXPECT_EQ(heard.result->text, alone.text);
-    EXPECT_EQ(heard.text, alone.text);
-    EXPECT_EQ(heard.result->finish_reason, alone.finish_reason);
-    EXPECT_EQ(heard.result->prompt_tokens, alone.prompt_tokens);
+    orthrus::expect_as_alone(
+        heard, generator_.generate(request.prompt, request.options, nullptr, nullptr, {}));
   }
 
   LoadOptions load_ = [] {
@@ -67,28 +40,6 @@ class EngineTest : public testing::Test {
   std::unique_ptr<BlockPool> pool_;
 };
 
-EngineRequest random_request(std::mt19937& random) {
-  EngineRequest request;
-  // A few beginnings that many requests share.
-  std::mt19937 beginning(random() % 3);
-  request.prompt = random_prompt(beginning, random() % 2 ? 130 : 64);
-  const auto rest = random_prompt(random, random() % 100);
-  request.prompt.insert(request.prompt.end(), rest.begin(), rest.end());
-  request.client = std::string(1, static_cast<char>('a' + random() % 3));
-  request.options.max_new_tokens = static_cast<int64_t>(random() % 150);
-  request.options.draft_max = std::vector<int64_t>{-1, 7, 3, 0}[random() % 4];
-  request.options.ignore_eos = random() % 2;
-  if (random() % 2) {
-    request.options.sampling.temperature = 0.9;
-    request.options.sampling.seed = random();
-  }
-  if (random() % 4 == 0) {
-    request.options.consensus = Consensus::kRejection;
-    request.options.draft_max = 5;
-  }
-  return request;
-}
-
 TEST_F(EngineTest, AnswersAreThoseOfEachRequestAlone) {
   // Room for a few requests, which push each other out; or for all.
   for (const int64_t blocks : {12, 130}) {
@@ -99,13 +50,18 @@ TEST_F(EngineTest, AnswersAreThoseOfEachRequestAlone) {
       options.dynamic_adjust_interval_ms = 1;
       Engine engine = make_engine(options, blocks);
       std::mt19937 random(static_cast<uint32_t>(blocks));
-      std::deque<std::pair<EngineRequest, Heard>> requests;
+      struct Call {
+        EngineRequest request;
+        Heard heard;
+      };
+      std::deque<Call> requests;
       std::map<size_t, uint64_t> ids;
       int cancelled = 0;
       while (requests.size() < 60 ||
              engine.stats().waiting + engine.stats().prefilling + engine.stats().decoding > 0) {
         while (requests.size() < 60 && random() % 2 == 0) {
-          auto& [request, heard] = requests.emplace_back(random_request(random), Heard{});
+          auto& [request, heard] = requests.emplace_back();
+          request = random_request(random);
           ids[requests.size() - 1] = engine.submit(request, heard);
         }
         engine.step();
@@ -117,7 +73,7 @@ TEST_F(EngineTest, AnswersAreThoseOfEachRequestAlone) {
       EXPECT_GT(cancelled, 3);
       int whole = 0;
       for (const auto& [request, heard] : requests) {
-        ASSERT_TRUE(heard.ended());
+        ASSERT_TRUE(heard.ended);
         if (heard.result && heard.result->finish_reason == FinishReason::kCancelled) continue;
         ++whole;
         expect_as_alone(request, heard);
@@ -251,30 +207,22 @@ TEST_F(EngineTest, WhatCannotBeServedIsRefusedAndTheOthersGoOn) {
   EXPECT_NE(bad_option.error.find("top-p"), std::string::npos) << bad_option.error;
   ASSERT_TRUE(empty.result);
   EXPECT_TRUE(empty.result->token_ids.empty());
-  EXPECT_FALSE(nothing.ended());
+  EXPECT_FALSE(nothing.ended);
 }
 
 TEST_F(EngineTest, RunServesOtherThreadsUntilItIsStopped) {
   Engine engine = make_engine();
   std::jthread thread([&](const std::stop_token& stop) { engine.run(stop); });
-  struct Waiting : Heard {
-    void on_done(GenerateResult done) override {
-      Heard::on_done(std::move(done));
-      finished = true;
-      finished.notify_one();
-    }
-    std::atomic<bool> finished = false;
-  };
   std::vector<std::jthread> clients;
   for (uint32_t c = 0; c < 4; ++c) {
     clients.emplace_back([&, c] {
       std::mt19937 random(c);
       for (int i = 0; i < 5; ++i) {
         EngineRequest request = random_request(random);
-        Waiting heard;
+        Heard heard;
         const uint64_t id = engine.submit(request, heard);
         if (i == 2) engine.cancel(id);
-        heard.finished.wait(false);
+        heard.ended.wait(false);
         EXPECT_TRUE(heard.result);
       }
     });

@@ -1,0 +1,66 @@
+#include "engine/answer.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "engine/request_prompt.h"
+
+namespace orthrus {
+
+Answer::Answer(const AnswerParts& parts, std::span<const int32_t> input_ids,
+               GenerateOptions options, Streamer* streamer)
+    : parts_(parts),
+      prompt_(request_prompt(input_ids, parts.loaded.model.config, parts.max_seq_len)),
+      options_(std::move(options)),
+      sink_(parts.loaded.tokenizer, options_.stop, streamer) {}
+
+int64_t Answer::reusable_tokens() const {
+  const auto known = static_cast<int64_t>(tokens().size());
+  const auto prompt = static_cast<int64_t>(prompt_.size());
+  return known > prompt ? known - 1 : reusable_prompt(prompt, options_);
+}
+
+void Answer::start(BlockTable& table) {
+  ORTHRUS_CHECK(!decoder_);
+  Decoder::Setup setup{};
+  setup.model = &parts_.loaded.model;
+  setup.table = &table;
+  setup.prompt = prompt_;
+  setup.options = &options_;
+  setup.eos_token_ids = parts_.loaded.model.config.eos_token_ids;
+  setup.max_seq_len = parts_.max_seq_len;
+  setup.prefill_chunk = parts_.prefill_chunk;
+  setup.cost = &parts_.cost;
+  setup.sink = &sink_;
+  setup.drafter = parts_.drafter;
+  decoder_.emplace(setup);
+  table_ = &table;
+}
+
+void Answer::add(const DecodeLoop::Times& times) {
+  times_.prefill_seconds += times.prefill_seconds;
+  times_.decode_seconds += times.decode_seconds;
+}
+
+void Answer::cancel() {
+  if (decoder_) decoder_->cancel();
+}
+
+GenerateResult Answer::finish() {
+  GenerateResult result;
+  if (decoder_) {
+    result = decoder_->result();
+    sink_.finish();
+  } else {  // cancelled before its turn
+    result.finish_reason = FinishReason::kCancelled;
+  }
+  result.text = sink_.text();
+  result.prompt_tokens = static_cast<int64_t>(prompt_.size());
+  result.cached_tokens = cached_tokens_;
+  result.prefill_seconds = times_.prefill_seconds;
+  result.decode_seconds = times_.decode_seconds;
+  result.kv_bytes = table_ ? static_cast<int64_t>(table_->bytes()) : 0;
+  return result;
+}
+
+}  // namespace orthrus
