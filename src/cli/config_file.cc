@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "formats/printable.h"
 
 namespace orthrus {

@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
-#include "cli/nearest.h"
 #include "cli/terminal.h"
 #include "cli/version.h"
 #include "formats/printable.h"

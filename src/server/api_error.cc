@@ -1,0 +1,87 @@
+#include "server/api_error.h"
+
+#include <fmt/format.h>
+
+#include "formats/printable.h"
+
+namespace orthrus {
+namespace {
+
+constexpr const char* kInvalid = "invalid_request_error";
+
+nlohmann::ordered_json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+}
+
+}  // namespace
+
+ApiError bad_request(const std::string& message, const std::string& param,
+                     const std::string& code) {
+  return {400, kInvalid, message, param, code};
+}
+
+ApiError api_error(const Error& error, const std::string& param) {
+  if (error.kind() != ErrorKind::kInternal) return bad_request(error.what(), param);
+  return {500,
+          "server_error",
+          "The server failed on this request; its log says why.",
+          {},
+          "internal_error"};
+}
+
+nlohmann::ordered_json error_body(const ApiError& error) {
+  return {{"error",
+           {{"message", error.what()},
+            {"type", error.type},
+            {"param", text_or_null(error.param)},
+            {"code", text_or_null(error.code)}}}};
+}
+
+ApiError unauthorized() {
+  return {401,
+          kInvalid,
+          "Wrong or missing API key (Authorization: Bearer KEY).",
+          {},
+          "invalid_api_key"};
+}
+
+ApiError not_found(const std::string& path) {
+  return {404, kInvalid, fmt::format("There is nothing at {}.", printable(path)), {}, "not_found"};
+}
+
+ApiError method_not_allowed(const std::string& method, const std::string& path) {
+  return {405,
+          kInvalid,
+          fmt::format("{} does not take {}.", printable(path), printable(method)),
+          {},
+          "method_not_allowed"};
+}
+
+ApiError body_too_large(size_t most_bytes) {
+  return {413,
+          kInvalid,
+          fmt::format("The body is larger than {} bytes.", most_bytes),
+          {},
+          "body_too_large"};
+}
+
+ApiError queue_full() {
+  return {
+      429, "rate_limit_error", "Too many requests are waiting; try again later.", {}, "queue_full"};
+}
+
+ApiError not_ready(const std::string& why) {
+  return {503, "unavailable_error", fmt::format("The server is {}.", why), {}, "unavailable"};
+}
+
+ApiError unsupported_endpoint(const std::string& path) {
+  return {404,
+          kInvalid,
+          fmt::format("{} is not supported: this server has /v1/chat/completions and "
+                      "/v1/completions.",
+                      printable(path)),
+          {},
+          "unsupported_endpoint"};
+}
+
+}  // namespace orthrus

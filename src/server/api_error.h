@@ -1,0 +1,50 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "orthrus/error.h"
+
+namespace orthrus {
+
+/// What a request is answered with where it cannot be served: a status of HTTP and the fields of
+/// OpenAI's error object.
+struct ApiError : std::runtime_error {
+  ApiError(int http_status, std::string kind, const std::string& message,
+           std::string parameter = {}, std::string error_code = {})
+      : std::runtime_error(message),
+        status(http_status),
+        type(std::move(kind)),
+        param(std::move(parameter)),
+        code(std::move(error_code)) {}
+
+  int status;
+  std::string type;   ///< "invalid_request_error", "server_error", ...
+  std::string param;  ///< the parameter that is wrong, as "messages[0].content"; may be empty
+  std::string code;   ///< for programs; may be empty
+};
+
+/// 400: the request itself is wrong.
+ApiError bad_request(const std::string& message, const std::string& param = {},
+                     const std::string& code = {});
+
+/// How an error of the engine is told: the requester's fault is a 400 with its message, an internal
+/// one a 500 without.
+ApiError api_error(const Error& error, const std::string& param = {});
+
+/// {"error": {"message", "type", "param", "code"}}; empty fields are null.
+nlohmann::ordered_json error_body(const ApiError& error);
+
+/// Errors of the server itself, in one place so that they look alike.
+ApiError unauthorized();
+ApiError not_found(const std::string& path);
+ApiError method_not_allowed(const std::string& method, const std::string& path);
+ApiError body_too_large(size_t most_bytes);
+ApiError queue_full();
+ApiError not_ready(const std::string& why);  ///< 503: loading or draining
+/// /v1/embeddings and /v1/responses. 404: clients try again after a 5xx.
+ApiError unsupported_endpoint(const std::string& path);
+
+}  // namespace orthrus

@@ -1,0 +1,214 @@
+#include "server/api_json.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "base/nearest.h"
+#include "formats/printable.h"
+
+namespace orthrus {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// Called by the parser for everything it finds; throws where the text goes beyond the bounds.
+class BoundsCheck {
+ public:
+  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
+    using Event = Json::parse_event_t;
+    if (depth > kMaxJsonDepth) {
+      throw bad_request(fmt::format("The body is nested deeper than {} levels.", kMaxJsonDepth));
+    }
+    switch (event) {
+      case Event::object_start:
+        keys_.emplace_back();
+        count();
+        break;
+      case Event::key:
+        add_key(parsed.get_ref<const std::string&>());
+        break;
+      case Event::object_end:
+        keys_.pop_back();
+        break;
+      case Event::array_start:
+      case Event::value:
+        count();
+        break;
+      case Event::array_end:
+        break;
+    }
+    return true;
+  }
+
+ private:
+  void count() {
+    if (++values_ > kMaxJsonValues) {
+      throw bad_request(fmt::format("The body holds more than {} values.", kMaxJsonValues));
+    }
+  }
+
+  void add_key(const std::string& key) {
+    if (!keys_.back().insert(key).second) {
+      throw bad_request(fmt::format("The key \"{}\" occurs twice in one object.", printable(key)),
+                        printable(key));
+    }
+    if (keys_.back().size() > kMaxObjectKeys) {
+      throw bad_request(fmt::format("An object has more than {} keys.", kMaxObjectKeys));
+    }
+  }
+
+  std::vector<std::unordered_set<std::string>> keys_;  // of the objects around the parser
+  size_t values_ = 0;
+};
+
+}  // namespace
+
+Json parse_request_json(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    throw bad_request("The body is empty, expected a JSON object.");
+  }
+  try {
+    BoundsCheck check;
+    return Json::parse(text, std::ref(check));
+  } catch (const Json::parse_error& error) {
+    throw bad_request(fmt::format("The body is not valid JSON (at byte {}).", error.byte));
+  } catch (const Json::exception&) {
+    throw bad_request("The body is not valid JSON (a number out of range).");
+  }
+}
+
+std::string dump_json_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string shown(const Json& value) {
+  constexpr size_t kShort = 40;
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "an array";
+  if (value.is_string() && value.get_ref<const std::string&>().size() > kShort) return "a string";
+  return printable(dump_json_line(value));
+}
+
+ObjectReader::ObjectReader(const Json& object, std::string path)
+    : object_(object), path_(std::move(path)) {
+  if (object.is_object()) return;
+  throw bad_request(fmt::format("{}: expected an object, found {}.",
+                                path_.empty() ? "The body" : path_, shown(object)),
+                    path_);
+}
+
+std::string ObjectReader::path_of(std::string_view name) const {
+  return path_.empty() ? std::string(name) : fmt::format("{}.{}", path_, name);
+}
+
+void ObjectReader::fail(const char* name, const std::string& expected) const {
+  const std::string path = path_of(name);
+  const auto found = object_.find(name);
+  throw bad_request(fmt::format("{}: expected {}, found {}.", path, expected,
+                                found == object_.end() ? "nothing" : shown(*found)),
+                    path, found == object_.end() ? "missing_required_parameter" : "invalid_value");
+}
+
+const Json* ObjectReader::find(const char* name) {
+  if (std::find(known_.begin(), known_.end(), name) == known_.end()) known_.emplace_back(name);
+  const auto found = object_.find(name);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool ObjectReader::boolean(const char* name, bool otherwise) {
+  const Json* value = find(name);
+  if (!value) return otherwise;
+  if (!value->is_boolean()) fail(name, "true or false");
+  return value->get<bool>();
+}
+
+int64_t ObjectReader::integer(const char* name, int64_t least, int64_t most, int64_t otherwise) {
+  const Json* value = find(name);
+  if (!value) return otherwise;
+  // 1.0 is the integer 1 in JSON Schema, and what some clients send.
+  const bool whole = value->is_number_float() &&
+                     value->get<double>() == std::floor(value->get<double>()) &&
+                     std::abs(value->get<double>()) < 0x1p53;
+  const bool huge = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
+  const bool good = (value->is_number_integer() && !huge) || whole;
+  const int64_t number = good ? value->get<int64_t>() : 0;
+  if (!good || number < least || number > most) {
+    fail(name, fmt::format("a whole number from {} to {}", least, most));
+  }
+  return number;
+}
+
+double ObjectReader::number(const char* name, double least, double most, double otherwise,
+                            bool above) {
+  const Json* value = find(name);
+  if (!value) return otherwise;
+  const double number = value->is_number() ? value->get<double>() : least - 1;
+  if (number < least || number > most || (above && number == least)) {
+    fail(name, fmt::format("a number {} {} {} {}", above ? "above" : "from", least,
+                           above ? "up to" : "to", most));
+  }
+  return number;
+}
+
+std::string ObjectReader::string(const char* name, size_t most, const std::string& otherwise) {
+  const Json* value = find(name);
+  if (!value) return otherwise;
+  if (!value->is_string()) fail(name, "a string");
+  if (value->get_ref<const std::string&>().size() > most) {
+    fail(name, fmt::format("a string of at most {} bytes", most));
+  }
+  return value->get<std::string>();
+}
+
+int ObjectReader::choice(const char* name, const std::vector<std::string>& choices, int otherwise) {
+  const Json* value = find(name);
+  if (!value) return otherwise;
+  const auto found = value->is_string()
+                         ? std::find(choices.begin(), choices.end(), value->get<std::string>())
+                         : choices.end();
+  if (found == choices.end()) {
+    fail(name, fmt::format("{}\"{}\"", choices.size() > 1 ? "one of " : "",
+                           fmt::join(choices, "\", \"")));
+  }
+  return static_cast<int>(found - choices.begin());
+}
+
+const Json* ObjectReader::object(const char* name) {
+  const Json* value = find(name);
+  if (value && !value->is_object()) fail(name, "an object");
+  return value;
+}
+
+const Json* ObjectReader::array(const char* name, size_t most) {
+  const Json* value = find(name);
+  if (!value) return nullptr;
+  if (!value->is_array()) fail(name, "an array");
+  if (value->size() > most) {
+    throw bad_request(fmt::format("{}: expected at most {} elements, found {}.", path_of(name),
+                                  most, value->size()),
+                      path_of(name), "invalid_value");
+  }
+  return value;
+}
+
+void ObjectReader::refuse(const char* name, const std::string& reason) {
+  if (!find(name)) return;
+  throw bad_request(fmt::format("{} is not supported: {}.", path_of(name), reason), path_of(name),
+                    "unsupported_parameter");
+}
+
+void ObjectReader::finish() const {
+  for (const auto& [key, value] : object_.items()) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    const std::string path = path_of(printable(key));
+    throw bad_request(fmt::format("Unknown parameter: {}{}.", path, nearest_hint(key, known_)),
+                      path, "unknown_parameter");
+  }
+}
+
+}  // namespace orthrus
