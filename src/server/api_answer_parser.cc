@@ -82,7 +82,9 @@ void AnswerParser::emit(Kind kind, std::string_view text, Events& events) {
     text.remove_prefix(begin);
     skip_space_ = false;
   }
-  if (!text.empty()) events.push_back({kind, std::string(text), calls_ - (calls_ > 0), {}, {}});
+  if (text.empty()) return;
+  const size_t call = kind == Kind::kArguments ? calls_ - 1 : 0;
+  events.push_back({kind, std::string(text), call, {}, {}});
 }
 
 bool AnswerParser::start() {
@@ -199,22 +201,19 @@ bool AnswerParser::arguments(Events& events) {
 }
 
 bool AnswerParser::call_tail() {
-  size_t at = 0;
-  const auto skip_space = [&] {
-    at = std::min(pending_.find_first_not_of(kSpace, at), pending_.size());
-  };
-  skip_space();
-  if (at < pending_.size() && pending_[at] == '}' && open_object_) {
-    ++at;
-    open_object_ = false;
-    take(at);
-    at = 0;
-    skip_space();
-  }
   const std::string_view tag = kToolCallEnd;
-  const std::string_view rest = std::string_view(pending_).substr(at, tag.size());
-  if (rest.size() < tag.size() && tag.starts_with(rest) && at <= kMostSpace) return false;
-  if (rest == tag) take(at + tag.size());
+  const std::string_view text = pending_;
+  const size_t space = std::min(text.find_first_not_of(kSpace), text.size());
+  const std::string_view rest = text.substr(space, tag.size());
+  if (space <= kMostSpace) {
+    if (open_object_ && rest.starts_with('}')) {
+      open_object_ = false;
+      take(space + 1);
+      return true;
+    }
+    if (rest.size() < tag.size() && tag.starts_with(rest)) return false;
+    if (rest == tag) take(space + tag.size());
+  }
   state_ = State::kContent;  // something else than the tag is text
   skip_space_ = true;
   return true;

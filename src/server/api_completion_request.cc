@@ -51,6 +51,10 @@ CompletionRequest parse_completion_request(std::string_view text, const ApiConte
   request.echo = body.boolean("echo", false);
   request.options.logprobs = body.integer("logprobs", 0, 20, -1);
   request.options.prompt_logprobs = request.echo && request.wants_logprobs();
+  if (request.stream && request.options.prompt_logprobs) {
+    throw bad_request("echo with logprobs is for answers in one piece, not for streams.", "stream",
+                      "unsupported_parameter");
+  }
   body.refuse("suffix", "the model writes at the end only");
   if (body.integer("best_of", 1, kMaxChoices, request.n) != request.n) {
     body.fail("best_of", fmt::format("n, which is {}", request.n));

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "orthrus/options.h"
+#include "server/api_error.h"
+
+namespace orthrus {
+
+/// What all bodies of one answer begin with.
+struct AnswerHead {
+  std::string id;           ///< "chatcmpl-..." or "cmpl-...": the request's id
+  int64_t created = 0;      ///< seconds since 1970
+  std::string model;        ///< ApiContext::models.front()
+  std::string fingerprint;  ///< of the program and the model: "system_fingerprint"
+
+  nlohmann::ordered_json json(const char* object) const;
+};
+
+/// What one step of the engine added to a choice.
+struct AnswerStep {
+  std::string text;
+  std::vector<int32_t> token_ids;       ///< where log probabilities are asked for
+  std::vector<TokenLogprobs> logprobs;  ///< of token_ids
+  int64_t cycle_tokens = 0;             ///< tokens that this step's cycle gave; 0: none (the end)
+};
+
+/// Steps that did not make a chunk yet: their text is held back.
+struct PendingStep {
+  std::vector<int32_t> token_ids;
+  std::vector<TokenLogprobs> logprobs;
+  std::vector<int64_t> cycles;
+
+  void add(const AnswerStep& step);
+  /// {"cycles": [...]}: the tokens of each cycle that the chunk's text is made of; most chunks are
+  /// of one.
+  nlohmann::ordered_json cycles_json() const;
+};
+
+/// An event of a stream (server-sent events): "data: JSON\n\n".
+std::string sse_event(const nlohmann::ordered_json& data);
+/// An error in the middle of a stream; the stream ends behind it.
+std::string sse_error(const ApiError& error);
+inline constexpr const char* kSseDone = "data: [DONE]\n\n";
+
+/// "stop", "length" or "tool_calls".
+const char* finish_reason_name(FinishReason reason, bool has_calls);
+
+}  // namespace orthrus
