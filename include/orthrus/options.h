@@ -88,10 +88,13 @@ struct LoadOptions {
   WeightFormat weights = WeightFormat::kAuto;
   std::optional<KvType> key_type;  ///< unset: f32 with f32 weights, else bf16
   std::optional<KvType> value_type;
-  int threads = 0;                       ///< 0: all that this process may use
-  int64_t max_seq_len = 4096;            ///< 0: the model's limit
-  int64_t ubatch = 512;                  ///< most prompt tokens a pass
-  int64_t batch = 1;                     ///< sequences that may run at once (generate_batch)
+  int threads = 0;             ///< 0: all that this process may use
+  int64_t max_seq_len = 4096;  ///< 0: the model's limit
+  int64_t ubatch = 512;        ///< most prompt tokens a pass
+  int64_t batch = 1;           ///< sequences that may run at once (generate_batch)
+  /// GiB for keys and values of all sequences, cut to 80 % of the memory that is free once the
+  /// weights are loaded; 0: what `batch` sequences of max_seq_len tokens take.
+  double kv_cache_memory_budget_gb = 0;
   std::function<void(double)> progress;  ///< share of the weights loaded, 0 to 1
 };
 
@@ -116,6 +119,7 @@ struct GenerateResult {
   int64_t drafted = 0;
   int64_t accepted = 0;
   int64_t forward_passes = 0;
+  std::vector<int64_t> drafted_per_cycle;   ///< drafts that each cycle judged
   std::vector<int64_t> accepted_per_cycle;  ///< accepted drafts of each cycle
   std::optional<double> kl_mean;            ///< nats, over judged draft positions
   std::optional<double> conflict_rate;      ///< share of judged positions with KL >= the threshold

@@ -24,11 +24,15 @@ bool write_all(int fd, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+void check_replaceable(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     fail("{}: cannot be written: not a regular file", path);
   }
+}
+
+void write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+  check_replaceable(path);
   const std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) fail("{}: cannot be written: {}", path, std::strerror(errno));

@@ -12,4 +12,8 @@ namespace orthrus {
 void write_file_atomically(const std::string& path, std::span<const std::byte> bytes);
 void write_file_atomically(const std::string& path, const std::string& text);
 
+/// Error(kInput) where something is at `path` that a file must not be renamed over: a device, a
+/// folder.
+void check_replaceable(const std::string& path);
+
 }  // namespace orthrus

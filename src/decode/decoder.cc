@@ -166,6 +166,7 @@ Decoder::Impl::Impl(const Setup& setup)
   result.cached_tokens = table.length();
   const size_t room = static_cast<size_t>(limit - prompt_size);
   result.token_ids.reserve(room);
+  result.drafted_per_cycle.reserve(room);
   result.accepted_per_cycle.reserve(room);
   if (draft_max != 0) {
     if (drafter == nullptr) judge.reserve(draft_max < 0 ? block_size - 1 : draft_max);
@@ -344,6 +345,7 @@ void Decoder::Impl::consume_verify(std::span<const float> logits) {
   if (phase == Phase::kCycle && !refused) emit_chosen(row(logits, accepted));
   table.set_length(anchor + 1 + accepted);
   result.accepted += accepted;
+  result.drafted_per_cycle.push_back(proposed);
   result.accepted_per_cycle.push_back(accepted);
   result.kl_mean = judge.kl_mean();
   result.conflict_rate = judge.conflict_rate();

@@ -4,9 +4,11 @@
 #include <limits>
 #include <list>
 
+#include "base/available_memory.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/kv_budget.h"
 #include "engine/machine_cache.h"
 
 namespace orthrus {
@@ -46,6 +48,12 @@ KvLayout layout_for(const LoadOptions& options, const ModelConfig& config) {
                    options.value_type.value_or(fallback));
 }
 
+int64_t pool_blocks(const LoadOptions& options, const KvLayout& layout, int64_t max_seq_len) {
+  if (options.kv_cache_memory_budget_gb == 0) return options.batch * blocks_for(max_seq_len);
+  return kv_budget_blocks(options.kv_cache_memory_budget_gb, available_memory(), layout,
+                          max_seq_len);
+}
+
 /// Rows that one pass may carry: a prefill chunk, or a full draft block of every sequence and a bit
 /// of a prompt.
 int64_t rows_for(int64_t ubatch, int64_t batch, const ModelConfig& config) {
@@ -62,7 +70,8 @@ Generator::Generator(const LoadOptions& options)
       max_seq_len_(context_limit(options, loaded_.model.config)),
       batch_(options.batch),
       ubatch_(std::min(options.ubatch, max_seq_len_)),
-      block_pool_(layout_for(options, loaded_.model.config), batch_ * blocks_for(max_seq_len_)),
+      layout_(layout_for(options, loaded_.model.config)),
+      block_pool_(layout_, pool_blocks(options, layout_, max_seq_len_)),
       forward_(loaded_.model, block_pool_.layout(), context_,
                rows_for(ubatch_, batch_, loaded_.model.config)),
       cost_(loaded_.model, block_pool_.layout(), machine_rates(context_)),

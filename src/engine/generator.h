@@ -55,6 +55,7 @@ class Generator {
   int64_t max_seq_len_;
   int64_t batch_;
   int64_t ubatch_;
+  KvLayout layout_;
   BlockPool block_pool_;
   Forward forward_;
   CostModel cost_;

@@ -6,10 +6,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "formats/tensor_layout.h"
 
@@ -48,11 +48,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path,
                                      const std::vector<SafetensorsEntry>& entries,
                                      const std::map<std::string, std::string>& metadata)
     : path_(path), temporary_(fmt::format("{}.{}.tmp", path, ::getpid())) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    fail("cannot write {}: not a regular file", path);
-  }
+  check_replaceable(path);
   const std::string header = make_header(entries, metadata, expected_);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail("cannot write {}: {}", path, std::strerror(errno));

@@ -82,6 +82,10 @@ TEST(Decoder, WritesThePlainArAnswerWithTheDiffusionView) {
           ASSERT_EQ(result.token_ids, wanted) << "noise " << noise << " draft_max " << draft_max;
           EXPECT_EQ(result.finish_reason, FinishReason::kLength);
           EXPECT_EQ(result.cycles, static_cast<int64_t>(result.accepted_per_cycle.size()));
+          ASSERT_EQ(result.drafted_per_cycle.size(), result.accepted_per_cycle.size());
+          for (size_t c = 0; c < result.drafted_per_cycle.size(); ++c) {
+            EXPECT_GE(result.drafted_per_cycle[c], result.accepted_per_cycle[c]);
+          }
           if (draft_max == 0) {
             EXPECT_EQ(result.drafted, 0);
             EXPECT_EQ(result.forward_passes, 90);
