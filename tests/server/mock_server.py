@@ -38,7 +38,7 @@ ANSWERS = {
 }
 USUAL = ("An answer in **two** paragraphs, the first of which is this one.\n\nAnd this is the second, with numbers: 1, 2, 3.", 0.004)
 RUNS = (1, 3, 5, 2, 1, 4)  # tokens of the cycles, in turn
-connections = 0
+running = set()  # threads that answer
 draining = threading.Event()
 
 
@@ -101,7 +101,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not request.get("stream"):
             return self.send_body(200, {"object": "chat.completion", "choices": [
                 {"index": 0, "message": {"role": "assistant", "content": answer[0]}, "finish_reason": "stop"}]})
-        self.stream(request, word, *answer)
+        running.add(threading.get_ident())
+        try:
+            self.stream(request, word, *answer)
+        finally:
+            running.discard(threading.get_ident())
 
     def chunk(self, data):
         text = data if isinstance(data, str) else json.dumps(data)
@@ -143,7 +147,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 step({kind: "".join(run)}, orthrus={"tokens": len(run), "cycle": cycle, "accepted": len(run) - 1,
                                                     "forward_passes": 1 if plain else 2})
                 if word == "broken" and at > 8:
-                    self.wfile.flush()
+                    time.sleep(0.3)  # what has been sent is read first
                     self.close_connection = True
                     return self.connection.shutdown(2)
                 time.sleep(pause * len(run))
@@ -158,20 +162,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = False  # a drained server ends when its answers have
+    daemon_threads = True
     request_queue_size = 128
 
 
 def main():
     server = Server(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0), Handler)
 
-    def drain(*_):
-        draining.set()
-        threading.Thread(target=server.shutdown).start()
-
-    signal.signal(signal.SIGTERM, drain)
+    signal.signal(signal.SIGTERM, lambda *_: draining.set())
     print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
-    server.serve_forever()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    while not draining.wait(0.1) or running:
+        time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ async function answer() {
   const {system} = settings;
   const turns = history(messages.length, system);
   const progress = new Progress();
-  const message = {role: 'assistant', content: '', reasoning: '', request, system, finish: 'stopped', figures: progress.figures()};
+  const message = {role: 'assistant', content: '', reasoning: '', request, system, finish: 'cut', figures: progress.figures()};
   const update = () => Object.assign(message, {
     content: progress.content,
     reasoning: progress.reasoning,
