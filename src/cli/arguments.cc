@@ -10,9 +10,10 @@
 namespace orthrus {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kLongNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLongNames = {{
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
+    {"-np", "--parallel"},
     {"-ub", "--ubatch-size"},
     {"-sys", "--system-prompt"},
 }};

@@ -29,6 +29,7 @@ std::span<const CommandEntry> commands();
 std::unique_ptr<Command> make_run_command();
 std::unique_ptr<Command> make_chat_command();
 std::unique_ptr<Command> make_generate_command();
+std::unique_ptr<Command> make_serve_command();
 std::unique_ptr<Command> make_inspect_command();
 std::unique_ptr<Command> make_plan_command();
 std::unique_ptr<Command> make_bench_command();

@@ -7,6 +7,7 @@ std::span<const CommandEntry> commands() {
       {"run", "answer one prompt", make_run_command},
       {"chat", "talk to a model in the terminal", make_chat_command},
       {"generate", "answer many prompts: JSONL in, JSONL out", make_generate_command},
+      {"serve", "an OpenAI-compatible server, and a chat page", make_serve_command},
       {"inspect", "what a model is made of", make_inspect_command},
       {"plan", "memory that a model needs, and what fits", make_plan_command},
       {"bench", "speed against this machine's limits", make_bench_command},

@@ -5,7 +5,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -22,11 +21,6 @@ namespace {
 constexpr size_t kMaxBytes = 1 << 20;
 constexpr int kMaxDepth = 16;
 constexpr size_t kMaxNumber = 64;  // characters
-
-// Keys of the article's configuration that only steer a server.
-constexpr std::array<std::string_view, 6> kServingKeys = {
-    "prefill-batch-size",        "decode-batch-size",          "kv-cache-memory-budget-gb",
-    "memory-utilization-target", "dynamic-adjust-interval-ms", "prefill-mode"};
 
 std::string flag_name(std::string key) {
   std::replace(key.begin(), key.end(), '_', '-');
@@ -129,13 +123,9 @@ class ConfigReader {
     const std::string name = flag_name(key);
     if (name == "use-diffusion-mode") return apply_use_diffusion_mode(key, value);
     if (CLI::Option* option = find(name)) return set(*option, key, value);
-    bool known = std::find(all_flags_.begin(), all_flags_.end(), name) != all_flags_.end() ||
-                 std::find(kServingKeys.begin(), kServingKeys.end(), name) != kServingKeys.end();
-    if (!known) {
-      std::vector<std::string> candidates = all_flags_;
-      candidates.insert(candidates.end(), kServingKeys.begin(), kServingKeys.end());
+    if (std::find(all_flags_.begin(), all_flags_.end(), name) == all_flags_.end()) {
       fail_usage("{}: unknown key {}{}: keys are the long names of flags, as --help lists them",
-                 path_, printable(key), nearest_hint(name, candidates));
+                 path_, printable(key), nearest_hint(name, all_flags_));
     }
     unused_.push_back(key);
   }

@@ -52,7 +52,9 @@ class VersionCommand : public Command {
 
 }  // namespace
 
-std::string version_line() { return "orthrus " ORTHRUS_VERSION; }
+std::string version_number() { return ORTHRUS_VERSION; }
+
+std::string version_line() { return "orthrus " + version_number(); }
 
 std::unique_ptr<Command> make_version_command() { return std::make_unique<VersionCommand>(); }
 

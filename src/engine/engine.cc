@@ -56,13 +56,26 @@ Engine::Engine(const Parts& parts, const EngineOptions& options)
 
 Engine::~Engine() = default;
 
-uint64_t Engine::submit(EngineRequest request, EngineListener& listener) {
-  auto sequence = std::make_unique<Sequence>(parts_, &index_, std::move(request), listener);
+std::vector<uint64_t> Engine::submit(std::vector<Submission> submissions) {
+  Sequences sequences;
+  for (Submission& s : submissions) {
+    sequences.push_back(
+        std::make_unique<Sequence>(parts_, &index_, std::move(s.request), *s.listener));
+  }
+  std::vector<uint64_t> ids;
   const std::lock_guard lock(mutex_);
-  const uint64_t id = sequence->claim.arrival = next_id_++;
-  submitted_.push_back(std::move(sequence));
+  for (auto& sequence : sequences) {
+    ids.push_back(sequence->claim.arrival = next_id_++);
+    submitted_.push_back(std::move(sequence));
+  }
   news_.notify_one();
-  return id;
+  return ids;
+}
+
+uint64_t Engine::submit(EngineRequest request, EngineListener& listener) {
+  std::vector<Submission> one;
+  one.push_back({std::move(request), &listener});
+  return submit(std::move(one)).front();
 }
 
 void Engine::cancel(uint64_t id) {
@@ -94,6 +107,8 @@ void Engine::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     news_.wait(lock, stop, [&] { return !submitted_.empty() || !cancelled_.empty(); });
   }
+  take_news();
+  fail_all(Error(ErrorKind::kInternal, "the engine was stopped"));
 }
 
 void Engine::take_news() {

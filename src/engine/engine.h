@@ -88,8 +88,14 @@ class Engine {
   Engine(const Parts& parts, const EngineOptions& options);
   ~Engine();
 
-  /// Queues a request; its number. Error as LanguageModel::generate has them for prompts and
-  /// options that cannot be served. The listener must live until it has heard the end.
+  /// A request and who hears of it; the listener must live until it has heard the end.
+  struct Submission {
+    EngineRequest request;
+    EngineListener* listener;
+  };
+  /// Queues requests; their numbers. Error as LanguageModel::generate has them for prompts and
+  /// options that cannot be served: then none is queued.
+  std::vector<uint64_t> submit(std::vector<Submission> submissions);
   uint64_t submit(EngineRequest request, EngineListener& listener);
   /// Ends a request before the next step, with FinishReason::kCancelled. Unknown numbers (it may
   /// just have ended) are fine.
@@ -97,7 +103,7 @@ class Engine {
 
   /// One pass: schedule, run, postprocess. False where no request is there.
   bool step();
-  /// Steps until `stop`, and waits for requests in between.
+  /// Steps until `stop`, and waits for requests in between. Those that are there at the end fail.
   void run(const std::stop_token& stop);
 
   EngineStats stats() const;

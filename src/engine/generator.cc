@@ -77,6 +77,18 @@ Generator::Generator(const LoadOptions& options)
       cost_(loaded_.model, block_pool_.layout(), machine_rates(context_)),
       loop_(forward_, cost_) {}
 
+SamplingOptions Generator::default_sampling() const {
+  const ModelConfig::SamplingDefaults& d = loaded_.model.config.sampling;
+  SamplingOptions options;
+  if (!d.do_sample) return options;
+  options.temperature = d.temperature.value_or(1.0);
+  options.top_k = d.top_k.value_or(options.top_k);
+  options.top_p = d.top_p.value_or(options.top_p);
+  options.min_p = d.min_p.value_or(options.min_p);
+  options.repeat_penalty = d.repetition_penalty.value_or(options.repeat_penalty);
+  return options;
+}
+
 GenerateResult Generator::generate(std::span<const int32_t> input_ids,
                                    const GenerateOptions& options, Streamer* streamer,
                                    Conversation* conversation, std::stop_token stop) {

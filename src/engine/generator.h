@@ -35,6 +35,8 @@ class Generator {
   CostModel& cost_model() { return cost_; }
   ThreadPool& thread_pool() { return *threads_; }
   int64_t max_seq_len() const { return max_seq_len_; }
+  /// LanguageModel::default_sampling()
+  SamplingOptions default_sampling() const;
   AnswerParts answer_parts() { return {loaded_, cost_, max_seq_len_, ubatch_, drafter_}; }
 
   GenerateResult generate(std::span<const int32_t> input_ids, const GenerateOptions& options,

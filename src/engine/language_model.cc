@@ -108,15 +108,7 @@ bool LanguageModel::has_diffusion_view() const {
 int64_t LanguageModel::max_seq_len() const { return impl_->generator.max_seq_len(); }
 
 SamplingOptions LanguageModel::default_sampling() const {
-  const ModelConfig::SamplingDefaults& d = impl_->generator.loaded().model.config.sampling;
-  SamplingOptions options;
-  if (!d.do_sample) return options;
-  options.temperature = d.temperature.value_or(1.0);
-  options.top_k = d.top_k.value_or(options.top_k);
-  options.top_p = d.top_p.value_or(options.top_p);
-  options.min_p = d.min_p.value_or(options.min_p);
-  options.repeat_penalty = d.repetition_penalty.value_or(options.repeat_penalty);
-  return options;
+  return impl_->generator.default_sampling();
 }
 
 }  // namespace orthrus

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string_view>
 
 namespace orthrus {
@@ -12,9 +13,8 @@ struct PageFile {
   std::string_view body;
 };
 
-/// The file at a request's path, which has no query; nullptr where the page has none. Lasts as long
-/// as the program.
-const PageFile* find_page_file(std::string_view path);
+/// All of them; they last as long as the program.
+std::span<const PageFile> page_files();
 
 /// The Content-Security-Policy that every file of the page is sent with: nothing but the page's own
 /// files, no script or style in its text, and no text that becomes markup.

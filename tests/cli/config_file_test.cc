@@ -11,7 +11,16 @@
 namespace orthrus {
 namespace {
 
-const std::vector<std::string> kAllFlags = {"temp", "ctx-size", "budget", "stop", "consensus"};
+const std::vector<std::string> kAllFlags = {"temp",
+                                            "ctx-size",
+                                            "budget",
+                                            "stop",
+                                            "consensus",
+                                            "prefill-batch-size",
+                                            "decode-batch-size",
+                                            "kv-cache-memory-budget-gb",
+                                            "memory-utilization-target",
+                                            "dynamic-adjust-interval-ms"};
 
 class ConfigFile : public testing::Test {
  protected:

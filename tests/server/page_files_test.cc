@@ -12,6 +12,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+const PageFile* find_page_file(std::string_view path) {
+  for (const PageFile& file : page_files()) {
+    if (file.path == path) return &file;
+  }
+  return nullptr;
+}
+
 TEST(PageFiles, AreThoseOfTheSourceByteForByte) {
   std::set<std::string_view> etags;
   const fs::path folder = fs::path(ORTHRUS_SOURCE_DIR) / "src/server/page";

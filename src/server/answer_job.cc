@@ -1,0 +1,199 @@
+#include "server/answer_job.h"
+
+#include <boost/asio/post.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "server/http_error.h"
+
+namespace orthrus {
+namespace {
+
+double seconds_between(AnswerJob::Clock::time_point from, AnswerJob::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+/// Hears of one choice, on the engine's thread.
+struct AnswerJob::Choice : EngineListener {
+  Choice(AnswerJob& owner, int64_t number) : job(owner), index(number) {}
+
+  void on_text(std::string_view piece) override { text += piece; }
+
+  void on_step(const GenerateResult& so_far) override {
+    note_time(so_far);
+    if (!job.stream_) return;
+    boost::asio::post(job.strand_,
+                      [self = job.shared_from_this(), i = index, step = take_step(so_far)] {
+                        if (self->closed_) return;
+                        self->reply_->write(self->format_->step(i, step));
+                      });
+  }
+
+  void on_done(GenerateResult result) override {
+    note_time(result);
+    job.parts_.metrics.answered(job.origin_.endpoint, result,
+                                seconds_between(job.origin_.arrival, Clock::now()));
+    boost::asio::post(job.strand_, [self = job.shared_from_this(), i = index,
+                                    last = take_step(result), whole = std::move(result)]() mutable {
+      self->choice_done(i, last, std::move(whole));
+    });
+    job.one_ended();
+  }
+
+  void on_failed(const Error& error) override {
+    job.parts_.metrics.failed(job.origin_.endpoint, Outcome::kError);
+    boost::asio::post(job.strand_, [self = job.shared_from_this(), told = api_error(error)] {
+      self->refuse(told);
+    });
+    job.one_ended();
+  }
+
+  void note_time(const GenerateResult& so_far) {
+    const size_t tokens = so_far.token_ids.size();
+    if (tokens == told_tokens) return;
+    const Clock::time_point now = Clock::now();
+    new_tokens = tokens - told_tokens;
+    if (told_tokens == 0) {
+      job.parts_.metrics.first_token(seconds_between(job.origin_.arrival, now));
+    } else {
+      job.parts_.metrics.next_tokens(seconds_between(last_time, now),
+                                     static_cast<int64_t>(new_tokens));
+    }
+    told_tokens = tokens;
+    last_time = now;
+  }
+
+  /// What came since the last step; after note_time().
+  AnswerStep take_step(const GenerateResult& so_far) {
+    AnswerStep step;
+    step.text = std::exchange(text, {});
+    step.cycle_tokens = static_cast<int64_t>(std::exchange(new_tokens, 0));
+    const auto tail = [&](const auto& all) {
+      return std::remove_cvref_t<decltype(all)>(all.end() - step.cycle_tokens, all.end());
+    };
+    if (!so_far.logprobs.empty()) {
+      step.token_ids = tail(so_far.token_ids);
+      step.logprobs = tail(so_far.logprobs);
+    }
+    return step;
+  }
+
+  AnswerJob& job;
+  int64_t index;
+  std::string text;  // since the last step
+  size_t told_tokens = 0;
+  size_t new_tokens = 0;  // since the last step
+  Clock::time_point last_time;
+};
+
+AnswerJob::AnswerJob(const Parts& parts, Origin origin, std::unique_ptr<AnswerFormat> format,
+                     std::shared_ptr<HttpReply> reply)
+    : parts_(parts),
+      origin_(std::move(origin)),
+      format_(std::move(format)),
+      reply_(std::move(reply)),
+      strand_(boost::asio::make_strand(parts.workers)),
+      timer_(strand_),
+      stream_(format_->request().stream) {}
+
+AnswerJob::~AnswerJob() = default;
+
+void AnswerJob::start() {
+  // On the strand, so that the head of a stream goes out before what its choices have to say.
+  boost::asio::post(strand_, [self = shared_from_this()] {
+    try {
+      return self->submit();
+    } catch (const ApiError& error) {
+      self->refuse(error);
+    } catch (const Error& error) {
+      self->refuse(api_error(error));
+    }
+    self->parts_.metrics.failed(self->origin_.endpoint, Outcome::kError);
+  });
+}
+
+void AnswerJob::submit() {
+  std::vector<Engine::Submission> submissions;
+  for (EngineRequest& request : format_->requests()) {
+    request.client = origin_.client;
+    request.priority = format_->request().priority;
+    choices_.push_back(std::make_unique<Choice>(*this, static_cast<int64_t>(choices_.size())));
+    submissions.push_back({std::move(request), choices_.back().get()});
+  }
+  results_.resize(choices_.size());
+  {
+    const std::lock_guard lock(mutex_);
+    ids_ = parts_.engine.submit(std::move(submissions));
+    running_ = ids_.size();
+    self_ = shared_from_this();
+  }
+  if (stream_) {
+    head_sent_ = true;
+    reply_->begin_stream({.status = 200, .content_type = "text/event-stream"});
+    reply_->write(format_->begin());
+  }
+  if (parts_.time_limit.count() > 0) {
+    timer_.expires_after(parts_.time_limit);
+    timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+      const auto self = weak.lock();
+      if (error || !self) return;
+      self->refuse({504, "server_error",
+                    "The answer took longer than the server allows (--request-timeout).", "",
+                    "timeout"});
+    });
+  }
+  reply_->on_close([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->cancel_choices();
+  });
+}
+
+void AnswerJob::choice_done(int64_t index, const AnswerStep& last, GenerateResult result) {
+  if (closed_) return;
+  if (stream_) {
+    std::string text = format_->step(index, last);
+    text += format_->done(index, result);
+    reply_->write(text);
+  } else {
+    results_[static_cast<size_t>(index)] = std::move(result);
+  }
+  if (++done_ == results_.size()) finish();
+}
+
+void AnswerJob::finish() {
+  closed_ = true;
+  timer_.cancel();
+  if (stream_) {
+    reply_->write(format_->end());
+    reply_->end();
+  } else {
+    reply_->send({.body = format_->whole(results_)});
+  }
+}
+
+void AnswerJob::refuse(const ApiError& error) {
+  if (std::exchange(closed_, true)) return;
+  timer_.cancel();
+  if (head_sent_) {
+    reply_->write(sse_error(error));
+    reply_->end();
+  } else {
+    reply_->send(error_answer(error.status, error.what(), error.code, error.param));
+  }
+  cancel_choices();
+}
+
+void AnswerJob::cancel_choices() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(cancelled_, true)) return;
+  for (const uint64_t id : ids_) parts_.engine.cancel(id);
+}
+
+void AnswerJob::one_ended() {
+  const std::lock_guard lock(mutex_);
+  // The last owner lets go on the strand, not within the call of a choice.
+  if (--running_ == 0) boost::asio::post(strand_, [self = std::move(self_)] {});
+}
+
+}  // namespace orthrus

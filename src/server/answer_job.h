@@ -1,0 +1,85 @@
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "server/answer_format.h"
+#include "server/api_error.h"
+#include "server/http_reply.h"
+#include "server/metrics.h"
+
+namespace orthrus {
+
+/// One request on its way through the engine to its client: submits its choices, tells the client
+/// what becomes of them, and ends them when the client goes away or time is up. Lives until the
+/// last choice has ended.
+///
+/// The engine's thread only moves what happened to the job's strand, where texts are made of it.
+class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
+ public:
+  using Clock = std::chrono::steady_clock;
+  struct Parts {
+    Engine& engine;
+    Metrics& metrics;
+    boost::asio::thread_pool& workers;
+    std::chrono::seconds time_limit{0};  ///< from now to the end of the answer; 0: none
+  };
+  /// Whose request it is, and since when.
+  struct Origin {
+    std::string endpoint;  ///< for the metrics
+    std::string client;
+    Clock::time_point arrival;
+  };
+  /// All of the parts must outlive the job.
+  AnswerJob(const Parts& parts, Origin origin, std::unique_ptr<AnswerFormat> format,
+            std::shared_ptr<HttpReply> reply);
+  ~AnswerJob();
+
+  /// Submits all choices, or answers that it is not possible. Does not wait. Once.
+  void start();
+
+ private:
+  struct Choice;
+
+  // On the strand:
+  void submit();
+  void choice_done(int64_t index, const AnswerStep& last, GenerateResult result);
+  void finish();
+  /// The client hears the error unless it has heard the end; what still runs is cancelled.
+  void refuse(const ApiError& error);
+
+  // From any thread:
+  void cancel_choices();
+  void one_ended();
+
+  Parts parts_;
+  Origin origin_;
+  std::unique_ptr<AnswerFormat> format_;
+  std::shared_ptr<HttpReply> reply_;
+  boost::asio::strand<boost::asio::thread_pool::executor_type> strand_;
+  boost::asio::steady_timer timer_;
+  const bool stream_;
+  std::vector<std::unique_ptr<Choice>> choices_;
+
+  // Of the strand:
+  std::vector<GenerateResult> results_;
+  size_t done_ = 0;
+  bool head_sent_ = false;  // of a stream
+  bool closed_ = false;     // nothing more is sent
+
+  std::mutex mutex_;  // of what follows
+  std::vector<uint64_t> ids_;
+  bool cancelled_ = false;
+  size_t running_ = 0;
+  std::shared_ptr<AnswerJob> self_;  // while choices run
+};
+
+}  // namespace orthrus

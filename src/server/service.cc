@@ -1,0 +1,266 @@
+#include "server/service.h"
+
+#include <boost/asio/post.hpp>
+#include <ctime>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "server/answer_format.h"
+#include "server/answer_job.h"
+#include "server/api_error.h"
+#include "server/api_json.h"
+#include "server/http_error.h"
+#include "server/http_router.h"
+#include "server/page.h"
+
+namespace orthrus {
+namespace {
+
+using Clock = AnswerJob::Clock;
+
+HttpAnswer answer_of(const ApiError& error) {
+  return error_answer(error.status, error.what(), error.code, error.param);
+}
+
+HttpAnswer json_answer(const nlohmann::ordered_json& body) {
+  return {.body = dump_json_line(body)};
+}
+
+HttpAnswer page_answer(const HttpRequest& request, const PageFile& file) {
+  HttpAnswer answer;
+  answer.content_type = file.content_type;
+  answer.headers = {{"etag", std::string(file.etag)},
+                    {"cache-control", "no-cache"},
+                    {"x-content-type-options", "nosniff"},
+                    {"referrer-policy", "no-referrer"},
+                    {"content-security-policy", std::string(kPageSecurityPolicy)}};
+  const std::string* known = request.header("if-none-match");
+  if (known && *known == file.etag) {
+    answer.status = 304;
+  } else {
+    answer.body = file.body;
+  }
+  return answer;
+}
+
+uint64_t draw_seed() {
+  std::random_device random;
+  return uint64_t{random()} << 31 | random();  // exact in the JSON numbers of all languages but few
+}
+
+bool thinks(const Tokenizer& tokenizer) {
+  return tokenizer.token_id("<think>") >= 0 && tokenizer.token_id("</think>") >= 0;
+}
+
+}  // namespace
+
+/// The model and the engine that serves it.
+struct Service::Served {
+  Served(Generator& model, const EngineOptions& options, ModelCard model_card)
+      : generator(model),
+        engine({model.answer_parts(), model.forward(), model.block_pool()}, options),
+        card(std::move(model_card)),
+        thread([this](const std::stop_token& stop) { engine.run(stop); }) {}
+
+  const LoadedModel& loaded() const { return generator.loaded(); }
+
+  Generator& generator;
+  Engine engine;
+  ModelCard card;
+  ApiContext context;
+  std::string fingerprint;
+  std::jthread thread;  // last: the engine runs while the rest is there
+};
+
+Service::Service(ServiceOptions options)
+    : options_(std::move(options)), metrics_(options_.version) {
+  if (options_.page) {
+    for (const PageFile& file : page_files()) {
+      options_.http.public_paths.emplace_back(file.path);
+    }
+  }
+  http_ = std::make_unique<HttpServer>(options_.http, routes());
+}
+
+Service::~Service() {
+  http_->stop();  // clients that are still there have their requests cancelled
+  if (served_) {
+    served_->thread.request_stop();
+    served_->thread.join();
+  }
+  workers_.join();
+}
+
+void Service::serve(Generator& generator, const EngineOptions& engine_options) {
+  const LoadedModel& loaded = generator.loaded();
+  ModelCard card{options_.names, std::time(nullptr), generator.max_seq_len()};
+  served_ = std::make_unique<Served>(generator, engine_options, std::move(card));
+  ApiContext& context = served_->context;
+  context.models = options_.names;
+  context.sampling = generator.default_sampling();
+  context.vocab_size = loaded.model.config.vocab_size;
+  context.thinks = thinks(loaded.tokenizer);
+  served_->fingerprint = fmt::format("orthrus-{}-{}", options_.version, loaded.weights);
+  metrics_.set_model({options_.names.front(), loaded.weights, loaded.model.has_diffusion(),
+                      loaded.model.has_diffusion() ? loaded.model.config.block_size : 0});
+  state_ = ServerState::kReady;
+}
+
+bool Service::drain(const std::stop_token& hurry) {
+  state_ = ServerState::kDraining;
+  const Clock::time_point end = Clock::now() + options_.drain_timeout;
+  while (http_->open_replies() > 0 && Clock::now() < end && !hurry.stop_requested()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  const int64_t left = http_->open_replies();
+  if (left > 0) spdlog::warn("{} answers are cut off", left);
+  return left == 0;
+}
+
+Service::Served& Service::served() const {
+  switch (state_.load()) {
+    case ServerState::kLoading:
+      throw not_ready("The model is being loaded.");
+    case ServerState::kDraining:
+      throw not_ready("The server is going down.");
+    case ServerState::kReady:
+      break;
+  }
+  return *served_;
+}
+
+HttpRouter Service::routes() {
+  HttpRouter router;
+  router.add("POST", "/v1/chat/completions", on_worker(&Service::chat));
+  router.add("POST", "/v1/completions", on_worker(&Service::completion));
+  router.add("GET", "/v1/models", on_worker(&Service::models));
+  for (const std::string& name : options_.names) {
+    router.add("GET", "/v1/models/" + name, on_worker(&Service::models));
+  }
+  router.add("POST", "/tokenize", on_worker(&Service::tokenize));
+  router.add("POST", "/detokenize", on_worker(&Service::detokenize));
+  for (const char* path : {"/v1/embeddings", "/v1/responses"}) {
+    router.add("POST", path, [](const HttpRequest& request, const auto& reply) {
+      reply->send(answer_of(unsupported_endpoint(request.path)));
+    });
+  }
+  router.add("GET", "/health", [this](const auto&, const auto& reply) { reply->send(health()); });
+  router.add("GET", "/metrics", [this](const auto&, const auto& reply) { reply->send(metrics()); });
+  router.add("GET", "/openapi.json", [](const auto&, const auto& reply) {
+    reply->send({.body = std::string(openapi_json())});
+  });
+  if (options_.page) {
+    for (const PageFile& file : page_files()) {
+      router.add("GET", std::string(file.path), [&file](const auto& request, const auto& reply) {
+        reply->send(page_answer(request, file));
+      });
+    }
+  }
+  return router;
+}
+
+HttpHandler Service::on_worker(void (Service::*handler)(const HttpRequest&,
+                                                        const std::shared_ptr<HttpReply>&)) {
+  return [this, handler](HttpRequest request, std::shared_ptr<HttpReply> reply) {
+    boost::asio::post(
+        workers_, [this, handler, request = std::move(request), reply = std::move(reply)] {
+          try {
+            (this->*handler)(request, reply);
+          } catch (const ApiError& error) {
+            HttpAnswer answer = answer_of(error);
+            if (error.status == 429 || error.status == 503) {
+              answer.headers.emplace_back("retry-after", "1");
+            }
+            reply->send(std::move(answer));
+          } catch (const Error& error) {
+            spdlog::error("{}: {}", request.id, error.what());
+            reply->send(answer_of(api_error(error)));
+          } catch (const std::exception& error) {
+            spdlog::error("{}: {}", request.id, error.what());
+            reply->send(answer_of(api_error(Error(ErrorKind::kInternal, error.what()))));
+          }
+        });
+  };
+}
+
+void Service::chat(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+  answer(request, reply, true);
+}
+
+void Service::completion(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+  answer(request, reply, false);
+}
+
+void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply,
+                     bool chat) {
+  const AnswerJob::Origin origin{request.path, request.client, Clock::now()};
+  std::unique_ptr<AnswerFormat> format;
+  try {
+    Served& model = served();
+    ApiContext context = model.context;
+    context.seed = draw_seed();
+    AnswerHead head{(chat ? "chatcmpl-" : "cmpl-") + request.id, std::time(nullptr),
+                    options_.names.front(), model.fingerprint};
+    const LoadedModel& loaded = model.loaded();
+    format =
+        chat ? make_chat_format(request.body, context, std::move(head), loaded.chat_template.get(),
+                                loaded.tokenizer, model.generator.max_seq_len())
+             : make_completion_format(request.body, context, std::move(head), loaded.tokenizer,
+                                      model.generator.max_seq_len());
+    if (model.engine.stats().waiting + static_cast<int64_t>(format->requests().size()) >
+        options_.max_queue) {
+      throw queue_full();
+    }
+  } catch (const ApiError& error) {
+    const bool refused = error.status == 429 || error.status == 503;
+    metrics_.failed(origin.endpoint, refused ? Outcome::kRejected : Outcome::kError);
+    throw;
+  }
+  const AnswerJob::Parts parts{served_->engine, metrics_, workers_, options_.request_timeout};
+  std::make_shared<AnswerJob>(parts, origin, std::move(format), reply)->start();
+}
+
+void Service::models(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+  const ModelCard& card = served().card;
+  const std::string prefix = "/v1/models/";
+  reply->send(json_answer(request.path.starts_with(prefix)
+                              ? model_body(card, request.path.substr(prefix.size()))
+                              : models_body(card)));
+}
+
+void Service::tokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+  Served& model = served();
+  const TokenizeRequest wanted = parse_tokenize_request(request.body, model.context);
+  const LoadedModel& loaded = model.loaded();
+  if (!wanted.context.is_null() && !loaded.chat_template) {
+    throw bad_request("The model has no chat template.", "messages", "unsupported");
+  }
+  const std::string text =
+      wanted.context.is_null() ? wanted.text : loaded.chat_template->render(wanted.context);
+  const std::vector<int32_t> ids = loaded.tokenizer.encode(text, wanted.add_special);
+  reply->send(
+      json_answer(tokenize_body(wanted, ids, loaded.tokenizer, model.generator.max_seq_len())));
+}
+
+void Service::detokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+  Served& model = served();
+  const std::vector<int32_t> ids = parse_detokenize_request(request.body, model.context);
+  reply->send(json_answer(detokenize_body(ids, model.loaded().tokenizer)));
+}
+
+HttpAnswer Service::health() const {
+  const ServerState state = state_;
+  return {.status = health_status(state), .body = dump_json_line(health_body(state))};
+}
+
+HttpAnswer Service::metrics() {
+  std::optional<EngineStats> stats;
+  if (state_ != ServerState::kLoading) stats = served_->engine.stats();
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = metrics_.text(stats ? &*stats : nullptr, http_->connections())};
+}
+
+}  // namespace orthrus
