@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of apt-packages.txt that are missing, as root or through sudo; where
-# neither is possible it prints the one command to run, and exits 1.
+# neither is possible it prints the one command to run, and exits 1. `setup.sh program` installs
+# only what the program is built with (deploy/Dockerfile).
 set -euo pipefail
 
 list="$(dirname "$0")/apt-packages.txt"
-mapfile -t packages < <(sed -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$list")
+# The list's line "# Tests ..." ends what the program needs.
+[[ "${1:-}" == program ]] && until='/^# Tests/,$d' || until=''
+mapfile -t packages < <(sed -e "$until" -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$list")
 
 if ! command -v dpkg-query >/dev/null; then
   echo "setup: this is not a Debian system; the packages to find by yourself are:" >&2
@@ -35,3 +38,10 @@ export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
   apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+
+# Servers that tests start for themselves are not to serve this machine by themselves.
+if [[ -d /run/systemd/system ]]; then
+  for server in haproxy nginx prometheus; do
+    [[ " ${missing[*]} " != *" $server"* ]] || "${as_root[@]}" systemctl disable --now --quiet "$server"
+  done
+fi

@@ -1,13 +1,12 @@
 """A server that answers like `orthrus serve` with canned streams: for work on the page, and for tests of the page, the proxies
 and the dashboard that do not need a model.
 
-Usage: mock_server.py [PORT]; prints its address. What it answers depends on words of the last message: see ANSWERS.
-SIGTERM drains: /health says 503 and running answers finish."""
+Usage: mock_server.py [PORT [ALIAS]]; prints its address. The first word of the last message decides on the answer: see ANSWERS.
+SIGTERM drains: /health says 503, running answers finish and new ones are refused."""
 
 import http.server
 import itertools
 import json
-import os
 import pathlib
 import signal
 import sys
@@ -38,6 +37,7 @@ ANSWERS = {
 }
 USUAL = ("An answer in **two** paragraphs, the first of which is this one.\n\nAnd this is the second, with numbers: 1, 2, 3.", 0.004)
 RUNS = (1, 3, 5, 2, 1, 4)  # tokens of the cycles, in turn
+ALIAS = sys.argv[2] if len(sys.argv) > 2 else "canned"
 running = set()  # threads that answer
 draining = threading.Event()
 
@@ -57,8 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not isinstance(body, bytes):
             body = json.dumps(body).encode()
         self.send_response(status)
-        for name, value in (("Content-Type", kind), ("Content-Length", str(len(body))), ("x-replica", str(os.getpid())),
-                            *headers):
+        for name, value in (("Content-Type", kind), ("Content-Length", str(len(body))), *headers):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
@@ -71,7 +70,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/health":
             self.send_body(503 if draining.is_set() else 200, {"status": "draining" if draining.is_set() else "ok"})
         elif path == "/v1/models":
-            self.send_body(200, {"object": "list", "data": [{"id": "canned", "object": "model"}]})
+            self.send_body(200, {"object": "list", "data": [{"id": ALIAS, "object": "model"}]})
         elif path == "/metrics":
             from mock_metrics import metrics
             self.send_body(200, metrics().encode(), "text/plain; version=0.0.4")
@@ -87,6 +86,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         request = json.loads(body)
         prompt = request["messages"][-1]["content"]
+        if isinstance(prompt, list):
+            prompt = prompt[0]["text"]
         word = prompt.split()[0].lower().strip(".,!?")
         if draining.is_set():
             return self.refuse(503, "the server is draining")
@@ -99,7 +100,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             answer = ANSWERS.get(word, USUAL)
         if not request.get("stream"):
-            return self.send_body(200, {"object": "chat.completion", "choices": [
+            return self.send_body(200, {"object": "chat.completion", "model": ALIAS, "choices": [
                 {"index": 0, "message": {"role": "assistant", "content": answer[0]}, "finish_reason": "stop"}]})
         running.add(threading.get_ident())
         try:
@@ -117,9 +118,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")
         self.send_header("Transfer-Encoding", "chunked")
-        self.send_header("x-replica", str(os.getpid()))
         self.end_headers()
-        frame = {"id": f"chatcmpl-{uuid.uuid4()}", "object": "chat.completion.chunk", "model": "canned",
+        frame = {"id": f"chatcmpl-{uuid.uuid4()}", "object": "chat.completion.chunk", "model": ALIAS,
                  "created": int(time.time())}
         try:
             self.steps(request, word, text, pause, frame)

@@ -2,6 +2,7 @@
 
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -46,12 +47,19 @@ class Serving:
         self.process.stdout.close()
 
 
-def mock_server(port=0):
-    return Serving(sys.executable, HERE / "mock_server.py", port)
+def mock_server(port=0, alias="canned"):
+    return Serving(sys.executable, HERE / "mock_server.py", port, alias)
 
 
-def server(binary, root, port=0):
+def server(binary, root, port=0, alias=None):
     """`orthrus serve` of the program `binary` on the small test checkpoint; the canned server where `binary` is "mock"."""
     if binary == "mock":
-        return mock_server(port)
-    return Serving(binary, "serve", "-m", pathlib.Path(root) / "tests/data/tiny/checkpoint", "--port", port)
+        return mock_server(port, alias or "canned")
+    named = ["--alias", alias] if alias else []
+    return Serving(binary, "serve", "-m", pathlib.Path(root) / "tests/data/tiny/checkpoint", "--port", port, *named)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
