@@ -144,8 +144,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 done += len(run)
                 cycle += 1
                 passes += 1 if plain else 2
-                step({kind: "".join(run)}, orthrus={"tokens": len(run), "cycle": cycle, "accepted": len(run) - 1,
-                                                    "forward_passes": 1 if plain else 2})
+                step({kind: "".join(run)}, orthrus={"cycles": [len(run)], "forward_passes": 1 if plain else 2})
                 if word == "broken" and at > 8:
                     time.sleep(0.3)  # what has been sent is read first
                     self.close_connection = True
@@ -153,7 +152,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 time.sleep(pause * len(run))
         rate = 310.5 if plain else 402.5
         cut = len(tokens) < len(words(text))
-        step({}, "length" if cut else "stop", timings={"predicted_n": done, "predicted_per_second": rate,
+        step({}, "length" if cut else "stop", orthrus={"cycles": []}, timings={"predicted_n": done, "predicted_per_second": rate,
              "tokens_per_cycle": done / max(cycle, 1), "tpf": done / max(passes, 1)})
         self.chunk({**frame, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": done, "total_tokens": 9 + done,
                                                       "prompt_tokens_details": {"cached_tokens": 4}}})

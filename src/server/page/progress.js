@@ -12,7 +12,6 @@ export class Progress {
     this.tokens = 0;
     this.cycles = 0;
     this.passes = 0;         // forward passes; 0 where the server does not say
-    this.cycle = undefined;  // number of the latest cycle
     this.begun = performance.now();
     this.first = 0;          // when the first tokens came, and how many
     this.first_tokens = 0;
@@ -26,32 +25,31 @@ export class Progress {
     const choice = chunk.choices?.[0];
     const content = choice?.delta?.content ?? '';
     const reasoning = choice?.delta?.reasoning_content ?? '';
-    // Without the server's extension a chunk counts as a token, and nothing is known of cycles.
-    const step = chunk.orthrus ?? {tokens: content || reasoning ? 1 : 0};
-    const tokens = step.tokens ?? 0;
+    // The tokens of each cycle that the chunk is of: mostly one; more where text was held back, and then the longest one tints
+    // it. Without the server's extension a chunk counts as a token, and nothing is known of cycles.
+    const cycles = chunk.orthrus?.cycles ?? [];
+    const longest = Math.max(1, ...cycles);
     this.content += content;
     this.reasoning += reasoning;
-    this.runs.add(content.length, tokens, step.cycle);
-    this.thought_runs.add(reasoning.length, tokens, step.cycle);
-    if (tokens > 0) this.count(tokens, step);
+    this.runs.add(content.length, longest);
+    this.thought_runs.add(reasoning.length, longest);
+    const tokens = chunk.orthrus ? cycles.reduce((sum, length) => sum + length, 0) : Number(Boolean(content || reasoning));
+    if (tokens > 0) this.count(tokens);
+    this.cycles += cycles.length;
+    this.passes += chunk.orthrus?.forward_passes ?? 0;
     this.finish = choice?.finish_reason ?? this.finish;
     this.timings = chunk.timings ?? this.timings;
     this.usage = chunk.usage ?? this.usage;
     return {content, reasoning};
   }
 
-  count(tokens, step) {
+  count(tokens) {
     this.last = performance.now();
     if (!this.first) {
       this.first = this.last;
       this.first_tokens = tokens;
     }
     this.tokens += tokens;
-    this.passes += step.forward_passes ?? 0;
-    if (step.cycle !== undefined && step.cycle !== this.cycle) {
-      this.cycle = step.cycle;
-      this.cycles += 1;
-    }
   }
 
   /** The figures as they stand; those that are not known are null. Rates are tokens a second without the first step. */
@@ -60,7 +58,7 @@ export class Progress {
     const timings = this.timings ?? {};
     return {
       tokens: this.usage?.completion_tokens ?? this.tokens,
-      rate: timings.predicted_per_second ?? (seconds > 0 ? (this.tokens - this.first_tokens) / seconds : null),
+      rate: timings.predicted_per_second || (seconds > 0 ? (this.tokens - this.first_tokens) / seconds : null),
       per_cycle: timings.tokens_per_cycle ?? (this.cycles ? this.tokens / this.cycles : null),
       tpf: timings.tpf ?? (this.passes ? this.tokens / this.passes : null),
       wait: this.first ? (this.first - this.begun) / 1000 : null,

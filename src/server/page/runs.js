@@ -2,23 +2,20 @@
 
 import {element} from './dom.js';
 
+const kLongText = 4096;  // appending to a text node copies it
+
 export class Runs {
-  /** `list` as `list` of another one: [end, tokens, end, tokens, ...], ends in UTF-16 units from the start of the text. */
+  /** `list` as that of another one: [end, tokens, end, tokens, ...], ends in UTF-16 units from the start of the text. */
   constructor(list = []) {
     this.list = list;
-    this.cycle = null;
   }
 
-  /** The next `length` characters came with `tokens` tokens of this cycle. */
-  add(length, tokens, cycle) {
-    const last = this.list.length - 2;
-    if (last >= 0 && cycle !== undefined && cycle === this.cycle) {
-      this.list[last] += length;
-      this.list[last + 1] += tokens;
-    } else if (length > 0) {
-      this.list.push((last >= 0 ? this.list[last] : 0) + length, tokens);
-      this.cycle = cycle;
-    }
+  /** The next `length` characters are those of one cycle of `tokens` tokens. */
+  add(length, tokens) {
+    if (length === 0) return;
+    const end = (this.list.at(-2) ?? 0) + length;
+    if (tokens === 1 && this.list.at(-1) === 1) this.list[this.list.length - 2] = end;  // plain text is one run
+    else this.list.push(end, tokens);
   }
 
   /** Appends `text`, which stands at `start`, to `parent`: plain where a cycle gave one token, else a tinted span. */
@@ -34,7 +31,7 @@ export class Runs {
           class: `run ${run % 2 ? 'odd' : 'even'} n${Math.min(tokens, 5)}`,
           title: `${tokens} tokens from one cycle`,
         }, piece));
-      } else if (parent.lastChild instanceof Text) {
+      } else if (parent.lastChild instanceof Text && parent.lastChild.length < kLongText) {
         parent.lastChild.appendData(piece);
       } else {
         parent.append(piece);
