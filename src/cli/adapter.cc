@@ -52,7 +52,7 @@ class AdapterCommand : public Command {
     require_model(model_);
     take_words();
     const ResolvedModel resolved = resolve_model(model_);
-    const std::string path = path_.empty() ? resolved.adapter : path_;
+    const std::string path = path_.empty() ? resolved.adapter : resolve_adapter(path_);
     const Checkpoint base = open_checkpoint(resolved.path);
     if (path.empty() && base.config.is_orthrus) {
       fail_usage(

@@ -10,7 +10,9 @@
 namespace orthrus {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kLongNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kLongNames = {{
+    {"-hf", "--hf-repo"},
+    {"-hfr", "--hf-repo"},
     {"-ctk", "--cache-type-k"},
     {"-ctv", "--cache-type-v"},
     {"-np", "--parallel"},
@@ -35,7 +37,7 @@ std::string long_name(const std::string& argument) {
   return argument;
 }
 
-/// CLI11 would read -ngl as -n gl and -hf as --help: words behind one dash are flags of llama.cpp
+/// CLI11 would read -ngl as -n gl and -hx as --help: words behind one dash are flags of llama.cpp
 /// that this program does not have.
 void refuse_unknown_word(const std::string& argument) {
   const auto letter = [&](size_t i) {

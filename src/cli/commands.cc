@@ -16,7 +16,7 @@ std::span<const CommandEntry> commands() {
       {"tokenize", "text to token ids and back", make_tokenize_command},
       {"template", "render a model's chat template", make_template_command},
       {"adapter", "show or convert diffusion weights", make_adapter_command},
-      {"pull", "fetch a known model", make_pull_command},
+      {"pull", "fetch a model from the Hugging Face hub", make_pull_command},
       {"version", "version, compiler, instruction sets and model folders", make_version_command},
   };
   return kCommands;

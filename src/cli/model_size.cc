@@ -102,7 +102,8 @@ OpenedModel open_model_files(const ModelFlags& flags) {
     model.checkpoint.config.is_orthrus = false;
     return model;
   }
-  const std::string adapter = options.adapter.empty() ? resolved.adapter : options.adapter;
+  const std::string adapter =
+      options.adapter.empty() ? resolved.adapter : resolve_adapter(options.adapter);
   model.copy = adapter == "copy";
   if (!adapter.empty() && !model.copy)
     model.adapter = open_adapter(adapter, model.checkpoint.config);

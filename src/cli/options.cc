@@ -170,7 +170,9 @@ CLI::Validator kv_type_name() {
 }
 
 void add_model_flag(CLI::App& app, std::string& model) {
-  app.add_option("-m,--model", model, "a directory, a .gguf file, or the name of a pulled model")
+  app.add_option("-m,--model,--hf-repo", model,
+                 "(-hf) a directory, a .gguf file, or the name of a pulled model: OWNER/NAME, "
+                 "OWNER/NAME:Q4_K_M")
       ->group("Model");
 }
 

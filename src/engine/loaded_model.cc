@@ -56,7 +56,8 @@ std::string LoadedModel::decode(std::span<const int32_t> ids, bool skip_special)
 LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   using Diffusion = LoadRequest::Diffusion;
   const ResolvedModel resolved = resolve_model(options.model);
-  const std::string adapter_path = options.adapter.empty() ? resolved.adapter : options.adapter;
+  const std::string adapter_path =
+      options.adapter.empty() ? resolved.adapter : resolve_adapter(options.adapter);
   Checkpoint checkpoint = open_checkpoint(resolved.path);
   std::optional<Adapter> adapter;
   LoadRequest request;

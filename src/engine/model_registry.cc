@@ -1,15 +1,16 @@
 #include "engine/model_registry.h"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
+#include "base/user_folders.h"
 #include "formats/file_exists.h"
+#include "formats/hub_cache.h"
+#include "formats/hub_name.h"
 
 namespace orthrus {
 namespace {
@@ -24,18 +25,6 @@ constexpr std::array<KnownModel, 1> kKnownModels = {{
      "SmolLM2-135M-Instruct, Q4_1 (Apache-2.0)"},
 }};
 
-fs::path cache_root() {
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg && fs::path(xdg).is_absolute()) return fs::path(xdg) / "orthrus";
-  const char* home = std::getenv("HOME");
-  if (!home || !*home) {
-    const passwd* user = ::getpwuid(::getuid());
-    home = user ? user->pw_dir : nullptr;
-  }
-  if (!home || !*home) fail("no home directory: set HOME or XDG_CACHE_HOME");
-  return fs::path(home) / ".cache" / "orthrus";
-}
-
 std::string adapter_of(std::string_view name) {
   for (const fs::path folder : model_folders()) {
     std::error_code error;
@@ -46,6 +35,19 @@ std::string adapter_of(std::string_view name) {
     }
   }
   return {};
+}
+
+/// What a name of the hub stands for; "" for what is none. Error(kInput) for one that was not
+/// pulled.
+std::string find_on_hub(const std::string& text) {
+  const std::optional<HubName> name = parse_hub_name(text);
+  if (!name) return {};
+  std::string path = find_hub_model(*name);
+  if (path.empty()) {
+    fail("{}: no such file or directory, nor pulled from the hub: `orthrus pull {}` fetches it",
+         text, text);
+  }
+  return path;
 }
 
 }  // namespace
@@ -70,7 +72,9 @@ std::string known_model_names() {
   return names;
 }
 
-std::string cached_model_directory(std::string_view name) { return (cache_root() / name).string(); }
+std::string cached_model_directory(std::string_view name) {
+  return (fs::path(user_cache_folder()) / "orthrus" / name).string();
+}
 
 std::string cached_model_path(const KnownModel& model) {
   return (fs::path(cached_model_directory(model.name)) / model.file_name()).string();
@@ -99,10 +103,19 @@ ResolvedModel resolve_model(const std::string& name_or_path) {
     return {path, adapter_of(known->name)};
   }
   if (!file_exists(name_or_path)) {
+    if (std::string path = find_on_hub(name_or_path); !path.empty()) return {path, {}};
     fail("{}: no such file or directory, nor a known model (these are: {})", name_or_path,
          known_model_names());
   }
   return {name_or_path, {}};
+}
+
+std::string resolve_adapter(const std::string& name_or_path) {
+  if (name_or_path.empty() || name_or_path == "copy" || file_exists(name_or_path)) {
+    return name_or_path;
+  }
+  const std::string path = find_on_hub(name_or_path);
+  return path.empty() ? name_or_path : path;
 }
 
 }  // namespace orthrus

@@ -47,8 +47,12 @@ struct ResolvedModel {
   std::string adapter;  ///< the directory of its own diffusion weights, or "" where it has none
 };
 
-/// A known model's name, or a path. Error(kInput) where there is no such model or it was not pulled
-/// yet.
+/// A known model's name, a path, or OWNER/NAME[:QUANT] of the hub, in this order. Error(kInput)
+/// where there is no such model or it was not pulled yet. Never asks the network.
 ResolvedModel resolve_model(const std::string& name_or_path);
+
+/// The path of an adapter: OWNER/NAME of the hub becomes where it was pulled to; "", "copy" and
+/// paths stay. Error(kInput) where it was not pulled yet.
+std::string resolve_adapter(const std::string& name_or_path);
 
 }  // namespace orthrus

@@ -30,9 +30,9 @@ TEST(CanonicalArguments, TouchesNothingBehindTwoDashes) {
             (Words{"--ubatch-size", "1", "--", "-ub", "-p", "-x"}));
 }
 
-// CLI11 would read these as clusters of short flags: -hf as --help with exit code 0.
+// CLI11 would read these as clusters of short flags: -hff as --help with exit code 0.
 TEST(Arguments, WordsBehindOneDashThatAreNoFlagsAreRefused) {
-  for (const char* word : {"-ngl", "-hf", "-cnv", "-fa"}) {
+  for (const char* word : {"-ngl", "-hff", "-cnv", "-fa"}) {
     try {
       canonical_arguments({"-m", "model", word, "99"});
       ADD_FAILURE() << word;
