@@ -74,7 +74,7 @@ using Block = std::vector<Statement>;
 enum class StatementKind {
   kText,         // text
   kOutput,       // expressions
-  kFor,          // target; expressions: sequence, condition or null; blocks: body, else
+  kFor,          // target; expressions: sequence, condition or null; blocks: body, else; recursive
   kIf,           // expressions: conditions; blocks: one each, then else
   kSet,          // target; expressions: value
   kSetBlock,     // target; expressions: filters or null; blocks: body
@@ -83,6 +83,7 @@ enum class StatementKind {
   kFilterBlock,  // expressions: filters; blocks: body
   kWith,         // targets; expressions: values; blocks: body
   kScope,        // blocks: body
+  kUndefine,     // targets: names that the scope sets later
   kBreak,
   kContinue,
 };
@@ -95,6 +96,7 @@ struct Statement {
   std::vector<ExpressionPtr> expressions = {};
   std::vector<Block> blocks = {};
   std::unique_ptr<Signature> signature = {};
+  bool recursive = false;
 };
 
 }  // namespace orthrus::jinja

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,15 +18,26 @@ Test find_test(std::string_view name);
 /// The functions every template sees (range, namespace, raise_exception, ...); null where none.
 const Value* find_global(std::string_view name);
 
+using Method = Value (*)(Interpreter&, const Value& self, const Arguments&);
+struct NamedMethod {
+  std::string_view name;
+  Method method;
+};
+std::span<const NamedMethod> string_methods();
 /// A method of a string, list, tuple or dict, bound to `self`; undefined where the sandbox forbids
 /// it (what changes its object). Null where the type has no such attribute.
 std::optional<Value> find_method(Budget& budget, const Value& self, std::string_view name);
 /// The value of loop.<name>.
 std::optional<Value> loop_attribute(Budget& budget, const Value& loop, std::string_view name);
 
+std::optional<Value> cycler_attribute(const Value& cycler, std::string_view name);
+
 /// Filters by file.
 Filter find_text_filter(std::string_view name);
+Filter find_layout_filter(std::string_view name);
+Filter find_html_filter(std::string_view name);
 Filter find_sequence_filter(std::string_view name);
+Filter find_select_filter(std::string_view name);
 Filter find_number_filter(std::string_view name);
 
 /// Arguments matched with parameters as Python does it.

@@ -224,13 +224,18 @@ ExpressionPtr ExpressionParser::unary(bool with_filters) {
     const auto kind = sign.text == "-" ? ExpressionKind::kNegative : ExpressionKind::kPositive;
     node = finish(node_of(kind, sign.line, unary(false)));
   } else {
-    node = primary(false);
+    node = primary();
   }
   node = postfix(std::move(node));
   return with_filters ? filters_and_tests(std::move(node)) : std::move(node);
 }
 
-ExpressionPtr ExpressionParser::primary(bool namespaces) {
+void ExpressionParser::note_special(const std::string& name, bool is_set) {
+  const bool special = name == "varargs" || name == "kwargs" || name == "caller";
+  if (special) special_names_.push_back({name, is_set});
+}
+
+ExpressionPtr ExpressionParser::primary(bool is_target, bool namespaces) {
   const Token token = current();
   if (at_operator("[")) return list();
   if (at_operator("{")) return dict();
@@ -255,7 +260,7 @@ ExpressionPtr ExpressionParser::primary(bool namespaces) {
     } else if (token.text != "none" && token.text != "None") {
       node->kind = ExpressionKind::kName;
       node->name = token.text;
-      names_read_.push_back(token.text);
+      note_special(token.text, is_target);
       if (namespaces && skip_operator(".")) {
         node->kind = ExpressionKind::kNamespaceRef;
         node->attribute = current().text;
@@ -317,7 +322,7 @@ ExpressionPtr ExpressionParser::target(bool namespaces) {
   bool is_tuple = false;
   while (!at_tuple_end() && !at_name("in")) {
     const bool parenthesized = skip_operator("(");
-    node->items.push_back(parenthesized ? target(namespaces) : primary(namespaces));
+    node->items.push_back(parenthesized ? target(namespaces) : primary(true, namespaces));
     if (parenthesized) expect_operator(")");
     const ExpressionKind kind = node->items.back()->kind;
     if (kind != ExpressionKind::kName && kind != ExpressionKind::kNamespaceRef &&

@@ -49,7 +49,11 @@ class ExpressionParser {
     ExpressionParser& parser_;
   };
 
-  std::vector<std::string> names_read_;  // of the macros around, to see which specials they use
+  struct SpecialName {
+    std::string name;
+    bool is_set;
+  };
+  std::vector<SpecialName> special_names_;  // varargs, kwargs and caller, in order
 
  private:
   ExpressionPtr conditional();
@@ -62,7 +66,8 @@ class ExpressionParser {
   ExpressionPtr product();
   ExpressionPtr power();
   ExpressionPtr unary(bool with_filters);
-  ExpressionPtr primary(bool namespaces);
+  void note_special(const std::string& name, bool is_set);
+  ExpressionPtr primary(bool is_target = false, bool namespaces = false);
   ExpressionPtr list();
   ExpressionPtr dict();
   ExpressionPtr postfix(ExpressionPtr node);

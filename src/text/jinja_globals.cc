@@ -1,5 +1,8 @@
 // The functions every template sees, and the attributes of `loop`.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 #include "base/error.h"
@@ -69,16 +72,68 @@ Value raise_exception(Interpreter& in, const Arguments& arguments) {
   throw RaisedByTemplate{in.text(bound[0])};
 }
 
+/// Python's %f is the microseconds, and its local time has no zone: %z and %Z print nothing.
+std::string python_format(std::string_view format, int64_t micros) {
+  std::string out;
+  for (size_t at = 0; at < format.size(); ++at) {
+    const char next = format[at] == '%' && at + 1 < format.size() ? format[at + 1] : '\0';
+    if (next == 'f') {
+      out += fmt::format("{:06}", micros);
+    } else if (next == '%') {
+      out += "%%";
+    } else if (next != 'z' && next != 'Z') {
+      out += format[at];
+      continue;
+    }
+    ++at;
+  }
+  return out;
+}
+
 Value strftime_now(Interpreter& in, const Arguments& arguments) {
   const Bound bound("strftime_now()", arguments, {"format"}, 1);
-  const std::string format = bound.string(0);
-  if (format.size() > 1000) fail("strftime_now(): a format over 1000 bytes");
-  const std::time_t now = std::time(nullptr);
+  if (bound.string(0).size() > 1000) fail("strftime_now(): a format over 1000 bytes");
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(since).count();
+  const std::time_t now = static_cast<std::time_t>(micros / 1'000'000);
   std::tm local{};
   localtime_r(&now, &local);
+  const std::string format = python_format(bound.string(0), micros % 1'000'000);
   std::vector<char> text(100 * format.size() + 1);  // no conversion is longer than that
   return in.string(
       std::string(text.data(), std::strftime(text.data(), text.size(), format.c_str(), &local)));
+}
+
+Value joiner(Interpreter& in, const Arguments& arguments) {
+  const Bound bound("joiner()", arguments, {"sep"});
+  const Value separator = bound.has(0) ? bound[0] : in.string(", ");
+  in.budget().bytes(sizeof(Function));
+  return make_function(
+      "joiner", 1 + separator.depth(),
+      [separator, used = std::make_shared<bool>(false)](Interpreter&, const Arguments& none) {
+        const Bound no_arguments("the joiner", none, {});
+        return std::exchange(*used, true) ? separator : Value::string("");
+      });
+}
+
+Value cycler(Interpreter& in, const Arguments& arguments) {
+  if (arguments.positional.empty() || !arguments.named.empty()) fail("cycler() takes its items");
+  return make_sequence(in.budget(), ObjectKind::kCycler, arguments.positional);
+}
+
+Value next_of_cycler(Interpreter&, const std::shared_ptr<Sequence>& cycler,
+                     const Arguments& arguments) {
+  const Bound bound("next()", arguments, {});
+  const Value current = cycler->items[cycler->next];
+  cycler->next = (cycler->next + 1) % cycler->items.size();
+  return current;
+}
+
+Value reset_cycler(Interpreter&, const std::shared_ptr<Sequence>& cycler,
+                   const Arguments& arguments) {
+  const Bound bound("reset()", arguments, {});
+  cycler->next = 0;
+  return Value();
 }
 
 Value cycle(Interpreter& in, const std::shared_ptr<Loop>& loop, const Arguments& arguments) {
@@ -101,6 +156,8 @@ const Value* find_global(std::string_view name) {
       {"range", make_function("range", 1, range)},
       {"namespace", make_function("namespace", 1, make_namespace)},
       {"dict", make_function("dict", 1, dict)},
+      {"cycler", make_function("cycler", 1, cycler)},
+      {"joiner", make_function("joiner", 1, joiner)},
       {"raise_exception", make_function("raise_exception", 1, raise_exception)},
       {"strftime_now", make_function("strftime_now", 1, strftime_now)},
   };
@@ -124,8 +181,8 @@ std::optional<Value> loop_attribute(Budget& budget, const Value& value, std::str
   if (name == "length") return Value::integer(length());
   if (name == "revindex") return Value::integer(length() - loop->index0);
   if (name == "revindex0") return Value::integer(length() - loop->index0 - 1);
-  if (name == "depth") return Value::integer(1);  // of recursive loops, which there are none of
-  if (name == "depth0") return Value::integer(0);
+  if (name == "depth") return Value::integer(loop->depth0 + 1);
+  if (name == "depth0") return Value::integer(loop->depth0);
   if (name == "previtem") {
     return loop->before ? *loop->before : Value::undefined("there is no previous item");
   }
@@ -145,6 +202,17 @@ std::optional<Value> loop_attribute(Budget& budget, const Value& value, std::str
   if (name == "cycle") return method(cycle);
   if (name == "changed") return method(changed);
   return std::nullopt;
+}
+
+std::optional<Value> cycler_attribute(const Value& value, std::string_view name) {
+  const auto cycler = value.as<Sequence>();
+  if (name == "current") return cycler->items[cycler->next];
+  if (name != "next" && name != "reset") return std::nullopt;
+  const auto method = name == "next" ? next_of_cycler : reset_cycler;
+  return make_function(std::string(name), 1 + cycler->depth,
+                       [cycler, method](Interpreter& in, const Arguments& arguments) {
+                         return method(in, cycler, arguments);
+                       });
 }
 
 }  // namespace orthrus::jinja

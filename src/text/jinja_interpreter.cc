@@ -66,6 +66,12 @@ void Interpreter::write(std::string_view text) {
   out_->append(text);
 }
 
+/// What a filter or call block results in: joined to the output as it is, so nothing but a string.
+void Interpreter::write_string(const Value& value) {
+  if (!value.is_string()) fail("a block results in '{}', expected a string", value.type_name());
+  write(value.string());
+}
+
 Interpreter::Flow Interpreter::run(const Block& block) {
   const Deeper deeper(*this);
   for (const Statement& statement : block) {
@@ -86,7 +92,8 @@ Interpreter::Flow Interpreter::run(const Statement& statement) {
       for (const auto& part : statement.expressions) write(text(evaluate(*part)));
       break;
     case StatementKind::kFor:
-      return run_for(statement);
+      run_for(statement, evaluate(*statement.expressions[0]), scope_, 0);
+      break;
     case StatementKind::kIf:
       return run_if(statement);
     case StatementKind::kSet:
@@ -100,7 +107,7 @@ Interpreter::Flow Interpreter::run(const Statement& statement) {
       run_call_block(statement);
       break;
     case StatementKind::kFilterBlock:
-      write(text(filtered(statement.expressions[0].get(), captured(statement.blocks[0]))));
+      write_string(filtered(statement.expressions[0].get(), captured(statement.blocks[0])));
       break;
     case StatementKind::kWith:
       run_with(statement);
@@ -109,6 +116,11 @@ Interpreter::Flow Interpreter::run(const Statement& statement) {
       const NewScope inner(*this, scope_);
       return run(statement.blocks[0]);
     }
+    case StatementKind::kUndefine:
+      for (const auto& name : statement.targets) {
+        scope_->set(name->name, Value::undefined("'" + name->name + "' is undefined"));
+      }
+      break;
     case StatementKind::kBreak:
       return Flow::kBreak;
     case StatementKind::kContinue:
@@ -126,14 +138,16 @@ Interpreter::Flow Interpreter::run_if(const Statement& statement) {
   return run(statement.blocks[branch]);
 }
 
-Interpreter::Flow Interpreter::run_for(const Statement& statement) {
-  const std::vector<Value> items = elements(budget_, evaluate(*statement.expressions[0]));
+void Interpreter::run_for(const Statement& statement, const Value& iterable,
+                          const std::shared_ptr<Scope>& around, int64_t depth0) {
+  const Deeper deeper(*this);
+  const std::vector<Value> items = elements(budget_, iterable);
   budget_.bytes(items.size() * sizeof(Value));
   auto loop = std::make_shared<Loop>();
+  loop->depth0 = depth0;
   for (const Value& each : items) loop->depth = std::max(loop->depth, 1 + each.depth());
   if (loop->depth > Budget::kMaxDepth) fail("values nest deeper than {}", Budget::kMaxDepth);
   const Value loop_value{std::shared_ptr<Object>(loop)};
-  const auto around = scope_;
   const Expression* condition = statement.expressions[1].get();
   loop->pull = [&, next = size_t{0}]() mutable -> std::optional<Value> {
     while (next < items.size()) {
@@ -145,10 +159,16 @@ Interpreter::Flow Interpreter::run_for(const Statement& statement) {
     }
     return std::nullopt;
   };
+  if (statement.recursive) {
+    loop->recurse = [&](const Value& inner) {
+      return Value::string(captured([&] { run_for(statement, inner, around, depth0 + 1); }));
+    };
+  }
   struct Close {  // however the loop ends: what it refers to goes
     Loop& loop;
     ~Close() {
       loop.pull = nullptr;
+      loop.recurse = nullptr;
       loop.changed.reset();
     }
   };
@@ -156,18 +176,19 @@ Interpreter::Flow Interpreter::run_for(const Statement& statement) {
   bool any;
   {
     const Close close{*loop};
-    any = run_turns(statement, *loop, loop_value);
+    any = run_turns(statement, *loop, loop_value, around);
   }
-  if (any) return Flow::kNext;
-  const NewScope inner(*this, scope_);
-  return run(statement.blocks[1]);
+  if (any) return;
+  const NewScope inner(*this, around);
+  run(statement.blocks[1]);
 }
 
 /// Whether any turn came to its end: Jinja runs the else of a loop that only broke or continued.
-bool Interpreter::run_turns(const Statement& statement, Loop& loop, const Value& loop_value) {
+bool Interpreter::run_turns(const Statement& statement, Loop& loop, const Value& loop_value,
+                            const std::shared_ptr<Scope>& around) {
   bool any = false;
   while (loop.advance()) {
-    const NewScope inner(*this, scope_);
+    const NewScope inner(*this, around);
     scope_->set("loop", loop_value);
     assign(*statement.targets[0], *loop.current);
     const Flow flow = run(statement.blocks[0]);
@@ -177,7 +198,7 @@ bool Interpreter::run_turns(const Statement& statement, Loop& loop, const Value&
   return any;
 }
 
-std::string Interpreter::captured(const Block& block) {
+std::string Interpreter::captured(const std::function<void()>& write_all) {
   std::string text;
   std::string* const outer = std::exchange(out_, &text);
   struct Restore {
@@ -185,9 +206,15 @@ std::string Interpreter::captured(const Block& block) {
     std::string* outer;
     ~Restore() { out = outer; }
   } const restore{out_, outer};
-  const NewScope inner(*this, scope_);
-  run(block);
+  write_all();
   return text;
+}
+
+std::string Interpreter::captured(const Block& block) {
+  return captured([&] {
+    const NewScope inner(*this, scope_);
+    run(block);
+  });
 }
 
 Value Interpreter::filtered(const Expression* filters, std::string captured) {
@@ -252,7 +279,7 @@ void Interpreter::run_call_block(const Statement& statement) {
   const Value callee = evaluate(*node.items[0]);
   Arguments arguments = evaluate_arguments(node.arguments);
   arguments.named.emplace_back("caller", make_macro(statement));
-  write(text(call(callee, arguments)));
+  write_string(call(callee, arguments));
 }
 
 /// Fills the scope of a call. A default may use the parameters before it.
@@ -268,6 +295,9 @@ void Interpreter::bind_parameters(const Macro& macro, const Arguments& arguments
     return value;
   };
   const size_t given = std::min(arguments.positional.size(), signature.parameters.size());
+  for (const std::string& name : signature.parameters) {
+    scope_->set(name, Value::undefined("parameter '" + name + "' was not provided"));
+  }
   for (size_t i = 0; i < signature.parameters.size(); ++i) {
     const std::string& name = signature.parameters[i];
     std::optional<Value> value;
@@ -277,12 +307,12 @@ void Interpreter::bind_parameters(const Macro& macro, const Arguments& arguments
       value = take_named(name);
     }
     if (!value && signature.defaults[i]) value = evaluate(*signature.defaults[i]);
-    scope_->set(name,
-                value ? *value : Value::undefined("parameter '" + name + "' was not provided"));
+    if (value) scope_->set(name, *value);
   }
   if (signature.uses_caller) {
     const auto caller = take_named("caller");
-    scope_->set("caller", caller ? *caller : Value::undefined("No caller defined"));
+    const bool given_one = caller && !caller->is_none();
+    scope_->set("caller", given_one ? *caller : Value::undefined("No caller defined"));
   }
   if (!named.empty() && !signature.uses_kwargs) {
     fail("macro '{}' takes no argument '{}'", signature.name, named[0].first);
@@ -315,6 +345,11 @@ Value Interpreter::call(const Value& callee, const Arguments& arguments) {
   budget_.step();
   if (callee.is_undefined()) fail("{}", callee.why_undefined());
   if (callee.is(ObjectKind::kFunction)) return callee.as<Function>()->call(*this, arguments);
+  if (callee.is(ObjectKind::kLoop)) {
+    const auto loop = callee.as<Loop>();
+    if (!loop->recurse) fail("only a running loop that is marked 'recursive' can be called");
+    return loop->recurse(Bound("loop()", arguments, {"iterable"}, 1)[0]);
+  }
   if (!callee.is(ObjectKind::kMacro)) fail("'{}' is not callable", callee.type_name());
   return call_macro(*callee.as<Macro>(), arguments);
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,18 +74,22 @@ class Interpreter {
   Flow run(const Block& block);
   Flow run(const Statement& statement);
   Flow run_if(const Statement& statement);
-  Flow run_for(const Statement& statement);
-  bool run_turns(const Statement& statement, Loop& loop, const Value& loop_value);
+  void run_for(const Statement& statement, const Value& iterable,
+               const std::shared_ptr<Scope>& around, int64_t depth0);
+  bool run_turns(const Statement& statement, Loop& loop, const Value& loop_value,
+                 const std::shared_ptr<Scope>& around);
   void run_set(const Statement& statement);
   void run_with(const Statement& statement);
   void run_call_block(const Statement& statement);
   Value filtered(const Expression* filters, std::string captured);
+  std::string captured(const std::function<void()>& write_all);
   std::string captured(const Block& block);
   void assign(const Expression& target, const Value& value);
   Value make_macro(const Statement& statement);
   Value call_macro(const Macro& macro, const Arguments& arguments);
   void bind_parameters(const Macro& macro, const Arguments& arguments);
   void write(std::string_view text);
+  void write_string(const Value& value);
 
   Value evaluate(const Expression& node);
   Value evaluate_name(const Expression& node);
@@ -97,6 +103,7 @@ class Interpreter {
   std::vector<Value> evaluate_all(const std::vector<ExpressionPtr>& nodes);
   Arguments evaluate_arguments(const CallArguments& nodes);
   const Value* lookup(std::string_view name) const;
+  std::optional<Value> macro_attribute(const Value& object, std::string_view name);
   std::optional<Value> attribute_only(const Value& object, std::string_view name);
   std::optional<Value> item_only(const Value& object, const Value& key);
 

@@ -1,4 +1,6 @@
 // Filters on numbers, and the filters' names.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -142,7 +144,32 @@ Value round_filter(Interpreter&, const Value& input, const Arguments& arguments)
   }
   const double scale = std::pow(10.0, static_cast<double>(digits));
   const double scaled = input.number() * scale;
-  return Value((method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
+  const double whole = method == "ceil" ? std::ceil(scaled) : std::floor(scaled);
+  return Value((whole + 0.0) / scale);  // an int to Python, so never -0.0
+}
+
+/// 1 Byte, 13 Bytes, 4.1 kB, 102.4 MiB.
+Value filesizeformat(Interpreter& in, const Value& input, const Arguments& arguments) {
+  const Bound bound("filesizeformat", arguments, {"binary"});
+  const bool binary = bound.truth(0, false);
+  const auto number = input.is_number()   ? std::optional(input.number())
+                      : input.is_string() ? parse_float(input.string())
+                                          : std::nullopt;
+  if (!number) fail("filesizeformat: '{}' is not a number", input.type_name());
+  const double base = binary ? 1024 : 1000;
+  if (*number == 1) return Value::string("1 Byte");
+  if (*number < base) {
+    const auto whole = truncated(*number);
+    if (!whole) fail("filesizeformat: not a finite number");
+    return in.string(int_repr(*whole) + " Bytes");
+  }
+  if (std::isnan(*number)) return Value::string(binary ? "nan YiB" : "nan YB");
+  constexpr std::string_view kPrefixes = "kMGTPEZY";
+  double unit = base * base;
+  size_t at = 0;
+  for (; at + 1 < kPrefixes.size() && *number >= unit; ++at) unit *= base;
+  const char prefix = binary && at == 0 ? 'K' : kPrefixes[at];
+  return in.string(fmt::format("{:.1f} {}{}", base * *number / unit, prefix, binary ? "iB" : "B"));
 }
 
 }  // namespace
@@ -153,6 +180,7 @@ Filter find_number_filter(std::string_view name) {
       {"float", float_filter},
       {"abs", abs_filter},
       {"round", round_filter},
+      {"filesizeformat", filesizeformat},
   };
   for (const auto& [known, filter] : kFilters) {
     if (known == name) return filter;
@@ -161,9 +189,11 @@ Filter find_number_filter(std::string_view name) {
 }
 
 Filter find_filter(std::string_view name) {
-  if (const Filter filter = find_text_filter(name)) return filter;
-  if (const Filter filter = find_sequence_filter(name)) return filter;
-  return find_number_filter(name);
+  for (const auto find : {find_text_filter, find_layout_filter, find_html_filter,
+                          find_sequence_filter, find_select_filter, find_number_filter}) {
+    if (const Filter filter = find(name)) return filter;
+  }
+  return nullptr;
 }
 
 }  // namespace orthrus::jinja

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "text/jinja_builtins.h"
 #include "text/jinja_interpreter.h"
+#include "text/jinja_markup.h"
 
 namespace orthrus::jinja {
 
@@ -143,7 +144,7 @@ Value repeated(Budget& budget, const Value& value, const Value& times) {
     std::string whole;
     whole.reserve(static_cast<size_t>(count) * text.size());
     for (int64_t i = 0; i < count; ++i) whole += text;
-    return Value::string(std::move(whole));
+    return value.is_markup() ? Value::markup(std::move(whole)) : Value::string(std::move(whole));
   }
   const auto sequence = value.as<Sequence>();
   std::vector<Value> items;
@@ -161,12 +162,33 @@ bool is_list_or_tuple(const Value& value) {
   return value.is(ObjectKind::kList) || value.is(ObjectKind::kTuple);
 }
 
+/// What a marked format inserts: all but numbers as escaped text.
+Value escaped_values(Budget& budget, const Value& values) {
+  if (values.is(ObjectKind::kTuple)) {
+    std::vector<Value> items;
+    for (const Value& item : elements(budget, values)) {
+      items.push_back(item.is_number() ? item : escaped(budget, item));
+    }
+    return make_sequence(budget, ObjectKind::kTuple, std::move(items));
+  }
+  if (!values.is(ObjectKind::kDict)) return values.is_number() ? values : escaped(budget, values);
+  Entries entries;
+  for (const auto& [key, value] : values.as<Mapping>()->entries) {
+    entries.emplace_back(key, value.is_number() ? value : escaped(budget, value));
+  }
+  return make_dict(budget, std::move(entries));
+}
+
 }  // namespace
 
 Value binary(Budget& budget, std::string_view op, const Value& a, const Value& b) {
   if (a.is_integer() && b.is_integer()) return integer_arithmetic(op, a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return float_arithmetic(op, a.number(), b.number());
   if (op == "+" && a.is_string() && b.is_string()) {
+    if (a.is_markup() || b.is_markup()) {
+      const Value left = escaped(budget, a);
+      return like(budget, left, left.string() + escaped(budget, b).string());
+    }
     budget.bytes(a.string().size() + b.string().size());
     return Value::string(a.string() + b.string());
   }
@@ -181,6 +203,9 @@ Value binary(Budget& budget, std::string_view op, const Value& a, const Value& b
     if ((b.is_string() || is_list_or_tuple(b)) && a.is_integer()) return repeated(budget, b, a);
   }
   if (op == "%" && a.is_string()) {
+    if (a.is_markup()) {
+      return Value::markup(percent_format(budget, a.string(), escaped_values(budget, b)));
+    }
     return Value::string(percent_format(budget, a.string(), b));
   }
   fail_types(op, a, b);

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "text/jinja_expression_parser.h"
+#include "text/jinja_scopes.h"
 
 namespace orthrus::jinja {
 
@@ -16,6 +17,7 @@ class Parser : public ExpressionParser {
 
   Block whole() {
     Block block = statements({});
+    declare_names(block);
     return block;
   }
 
@@ -73,10 +75,14 @@ class Parser : public ExpressionParser {
         {"call", &Parser::call_block},  {"filter", &Parser::filter_block},
         {"with", &Parser::with_block},  {"generation", &Parser::generation},
         {"break", &Parser::break_loop}, {"continue", &Parser::continue_loop},
-        {"print", &Parser::print},
+        {"print", &Parser::print},      {"autoescape", &Parser::autoescape},
     };
     for (const auto& [name, parse_tag] : kTags) {
       if (tag.text == name) return (this->*parse_tag)(tag.line);
+    }
+    for (std::string_view name : {"extends", "block", "include", "import", "from"}) {
+      if (tag.text != name) continue;
+      fail_at(tag.line, "tag '{}' is not supported: a chat template stands alone", name);
     }
     fail_at(tag.line, "unknown tag '{}'", tag.text);
   }
@@ -88,7 +94,7 @@ class Parser : public ExpressionParser {
     expect_name("in");
     loop.expressions.push_back(tuple(kNoConditional));
     loop.expressions.push_back(skip_name("if") ? expression() : nullptr);
-    if (at_name("recursive")) fail_at(line, "recursive loops are not supported");
+    loop.recursive = skip_name("recursive");
     ++loops_;
     loop.blocks.push_back(body({"else", "endfor"}));
     --loops_;
@@ -144,21 +150,29 @@ class Parser : public ExpressionParser {
       const bool given = skip_operator("=");
       if (with_default && !given) fail_at(line, "a parameter without default follows one with");
       with_default = given;
+      if (!given && signature.parameters.back() == "caller") {
+        fail_at(line, "a parameter 'caller' needs a default");
+      }
       signature.defaults.push_back(given ? expression() : nullptr);
     }
     take();
   }
 
-  /// The body of a macro, and which of the special names it reads.
+  /// The body of a macro, and which of the special names it reads before it sets them.
   Block macro_body(Signature& signature, std::string_view end) {
-    const size_t before = names_read_.size();
+    const size_t before = special_names_.size();
     const int loops = std::exchange(loops_, 0);
     Block block = body_to(end);
     loops_ = loops;
-    for (size_t i = before; i < names_read_.size(); ++i) {
-      signature.uses_varargs |= names_read_[i] == "varargs";
-      signature.uses_kwargs |= names_read_[i] == "kwargs";
-      signature.uses_caller |= names_read_[i] == "caller";
+    for (const auto& [name, used] : {std::pair("varargs", &signature.uses_varargs),
+                                     std::pair("kwargs", &signature.uses_kwargs),
+                                     std::pair("caller", &signature.uses_caller)}) {
+      const auto& own = signature.parameters;
+      const auto first = std::find_if(
+          special_names_.begin() + static_cast<ptrdiff_t>(before), special_names_.end(),
+          [name = std::string_view(name)](const SpecialName& use) { return use.name == name; });
+      *used = first != special_names_.end() && !first->is_set &&
+              std::find(own.begin(), own.end(), name) == own.end();
     }
     return block;
   }
@@ -210,6 +224,16 @@ class Parser : public ExpressionParser {
     const int loops = std::exchange(loops_, 0);
     node.blocks.push_back(body_to("endgeneration"));
     loops_ = loops;
+    return node;
+  }
+
+  Statement autoescape(int line) {
+    const ExpressionPtr on = expression();
+    if (on->kind != ExpressionKind::kConstant || on->value.truth()) {
+      fail_at(line, "autoescape other than false is not supported: a prompt is no HTML");
+    }
+    Statement node{.kind = StatementKind::kScope, .line = line};
+    node.blocks.push_back(body_to("endautoescape"));
     return node;
   }
 

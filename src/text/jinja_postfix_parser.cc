@@ -156,7 +156,7 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr input) {
              kind == TokenKind::kFloat || at_operator("[") || at_operator("{") ||
              (kind == TokenKind::kName && !at_name("else") && !at_name("or") && !at_name("and"))) {
     if (at_name("is")) fail_at(line, "tests cannot be chained with 'is'");
-    node->arguments.positional.push_back(postfix(primary(false)));
+    node->arguments.positional.push_back(postfix(primary()));
   }
   node = finish(std::move(node));
   return negated ? finish(around(ExpressionKind::kNot, line, std::move(node))) : std::move(node);

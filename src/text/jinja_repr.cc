@@ -1,6 +1,5 @@
 // How values print: Python's str() and repr().
 #include <fmt/format.h>
-#include <utf8proc.h>
 
 #include <charconv>
 #include <cmath>
@@ -33,10 +32,10 @@ std::string float_repr(double value) {
 
 namespace {
 
-bool is_printable(int32_t c) {
-  if (c == ' ') return true;
-  const auto category = utf8proc_category(c);
-  return category != UTF8PROC_CATEGORY_CN && category < UTF8PROC_CATEGORY_ZS;
+std::string code_escape(int32_t c) {
+  return c < 0x100     ? fmt::format("\\x{:02x}", c)
+         : c < 0x10000 ? fmt::format("\\u{:04x}", c)
+                       : fmt::format("\\U{:08x}", c);
 }
 
 void append_escaped(std::string& out, std::string_view character, char quote) {
@@ -52,10 +51,8 @@ void append_escaped(std::string& out, std::string_view character, char quote) {
     out += "\\t";
   } else if (is_printable(c)) {
     out += character;
-  } else if (c < 0x100) {
-    out += fmt::format("\\x{:02x}", c);
   } else {
-    out += c < 0x10000 ? fmt::format("\\u{:04x}", c) : fmt::format("\\U{:08x}", c);
+    out += code_escape(c);
   }
 }
 
@@ -133,7 +130,7 @@ void append_repr(Budget& budget, std::string& out, const Value& value, int depth
   } else if (value.is_float()) {
     out += float_repr(value.number());
   } else if (value.is_string()) {
-    out += quoted(value.string());
+    out += value.is_markup() ? "Markup(" + quoted(value.string()) + ")" : quoted(value.string());
   } else {
     append_object(budget, out, value, depth + 1);
     return;  // the parts are counted
@@ -149,6 +146,14 @@ std::string quoted(std::string_view text) {
   std::string out(1, quote);
   for (std::string_view character : characters(text)) append_escaped(out, character, quote);
   return out + quote;
+}
+
+std::string ascii_only(std::string_view repr) {
+  std::string out;
+  for (std::string_view character : characters(repr)) {
+    character.size() == 1 ? out += character : out += code_escape(decode_character(character));
+  }
+  return out;
 }
 
 std::string to_repr(Budget& budget, const Value& value) {

@@ -1,49 +1,17 @@
 // Filters on sequences and mappings.
 #include <algorithm>
+#include <random>
 
 #include "base/error.h"
 #include "text/jinja_builtins.h"
 #include "text/jinja_interpreter.h"
+#include "text/jinja_markup.h"
+#include "text/jinja_sequences.h"
 #include "text/jinja_string.h"
 
 namespace orthrus::jinja {
 
 namespace {
-
-Value list_of(Interpreter& in, std::vector<Value> items) {
-  return make_sequence(in.budget(), ObjectKind::kList, std::move(items));
-}
-
-Value iterator_of(Interpreter& in, std::vector<Value> items) {
-  return make_sequence(in.budget(), ObjectKind::kIterator, std::move(items));
-}
-
-/// item.a.b.0 of the attribute "a.b.0"; the item itself where there is no attribute.
-Value follow(Interpreter& in, Value item, const Value* attribute, const Value* otherwise) {
-  if (attribute == nullptr || attribute->is_none()) return item;
-  std::vector<Value> parts;
-  if (attribute->is_string()) {
-    for (const std::string& part : split(attribute->string(), ".", -1, false)) {
-      const bool number = part.size() < 18 && all_are(part, CharacterClass::kDecimal);
-      parts.push_back(number ? Value::integer(std::stoll(part)) : Value::string(part));
-    }
-  } else {
-    parts.push_back(*attribute);
-  }
-  for (const Value& part : parts) {
-    item = in.item(item, part);
-    if (otherwise != nullptr && item.is_undefined()) item = *otherwise;
-  }
-  return item;
-}
-
-Value fold_case(Interpreter& in, Value value, bool case_sensitive) {
-  return case_sensitive || !value.is_string() ? value : in.string(lower(value.string()));
-}
-
-const Value* given(const Bound& bound, size_t index) {
-  return bound.has(index) && !bound[index].is_none() ? &bound[index] : nullptr;
-}
 
 Value count(Interpreter&, const Value& input, const Arguments& arguments) {
   const Bound bound("length", arguments, {});
@@ -71,7 +39,17 @@ Value last(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("last", arguments, {});
   if (input.is(ObjectKind::kIterator)) fail("last: a generator cannot be reversed");
   const auto items = elements(in.budget(), input);
-  return items.empty() ? Value::undefined("No last item, sequence was empty.") : items.back();
+  if (items.empty()) return Value::undefined("No last item, sequence was empty.");
+  return input.is_markup() ? Value::markup(items.back().string()) : items.back();
+}
+
+Value random(Interpreter& in, const Value& input, const Arguments& arguments) {
+  const Bound bound("random", arguments, {});
+  if (input.is(ObjectKind::kIterator)) fail("random: a generator has no length");
+  const auto items = elements(in.budget(), input);
+  if (items.empty()) return Value::undefined("No random item, sequence was empty.");
+  std::random_device device;
+  return items[std::uniform_int_distribution<size_t>(0, items.size() - 1)(device)];
 }
 
 Value join(Interpreter& in, const Value& input, const Arguments& arguments) {
@@ -100,17 +78,7 @@ Value reverse(Interpreter& in, const Value& input, const Arguments& arguments) {
   }
   std::string text;
   for (const Value& character : items) text += character.string();
-  return in.string(std::move(text));
-}
-
-using Keyed = std::pair<Value, Value>;  // what an item is ordered by, and the item
-
-/// Stable, in comparisons that the budget counts.
-void sort_keyed(Interpreter& in, std::vector<Keyed>& items, bool reversed) {
-  std::stable_sort(items.begin(), items.end(), [&](const Keyed& a, const Keyed& b) {
-    return reversed ? compare(in.budget(), b.first, a.first) == -1
-                    : compare(in.budget(), a.first, b.first) == -1;
-  });
+  return like(in.budget(), input, std::move(text));
 }
 
 Value values_of(Interpreter& in, std::vector<Keyed> items) {
@@ -204,75 +172,6 @@ Value items(Interpreter& in, const Value& input, const Arguments& arguments) {
   return iterator_of(in, std::move(pairs));
 }
 
-std::string name_argument(std::string_view filter, const Arguments& arguments, size_t index) {
-  if (arguments.positional.size() <= index || !arguments.positional[index].is_string()) {
-    fail("{} needs a name", filter);
-  }
-  return arguments.positional[index].string();
-}
-
-Arguments without_first(const Arguments& arguments, size_t count) {
-  Arguments rest = arguments;
-  rest.positional.erase(rest.positional.begin(),
-                        rest.positional.begin() + static_cast<ptrdiff_t>(count));
-  return rest;
-}
-
-Value map_attribute(Interpreter& in, const Value& input, const Arguments& arguments) {
-  const Bound bound("map", arguments, {"attribute", "default"}, 1);
-  std::vector<Value> mapped;
-  for (const Value& item : elements(in.budget(), input)) {
-    mapped.push_back(follow(in, item, &bound[0], given(bound, 1)));
-  }
-  return iterator_of(in, std::move(mapped));
-}
-
-Value map(Interpreter& in, const Value& input, const Arguments& arguments) {
-  if (!input.truth()) return iterator_of(in, {});
-  const bool by_attribute =
-      arguments.positional.empty() &&
-      std::any_of(arguments.named.begin(), arguments.named.end(),
-                  [](const auto& entry) { return entry.first == "attribute"; });
-  if (by_attribute) return map_attribute(in, input, arguments);
-  const std::string name = name_argument("map", arguments, 0);
-  const Filter filter = find_filter(name);
-  if (filter == nullptr) fail("unknown filter '{}'", name);
-  const Arguments rest = without_first(arguments, 1);
-  const Interpreter::Deeper deeper(in);  // map may map by map
-  std::vector<Value> mapped;
-  for (const Value& item : elements(in.budget(), input)) {
-    mapped.push_back(filter(in, item, rest));
-  }
-  return iterator_of(in, std::move(mapped));
-}
-
-/// select, reject, selectattr, rejectattr.
-template <bool wanted, bool by_attribute>
-Value select(Interpreter& in, const Value& input, const Arguments& arguments) {
-  if (!input.truth()) return iterator_of(in, {});
-  const Value* attribute = nullptr;
-  if (by_attribute) {
-    if (arguments.positional.empty()) fail("selectattr and rejectattr need an attribute");
-    attribute = &arguments.positional[0];
-  }
-  constexpr size_t kTestAt = by_attribute ? 1 : 0;
-  Test test = nullptr;
-  Arguments rest;
-  if (arguments.positional.size() > kTestAt) {
-    const std::string name = name_argument("select", arguments, kTestAt);
-    test = find_test(name);
-    if (test == nullptr) fail("unknown test '{}'", name);
-    rest = without_first(arguments, kTestAt + 1);
-  }
-  std::vector<Value> selected;
-  for (const Value& item : elements(in.budget(), input)) {
-    const Value tested = follow(in, item, attribute, nullptr);
-    const bool passes = test != nullptr ? test(in, tested, rest) : tested.truth();
-    if (passes == wanted) selected.push_back(item);
-  }
-  return iterator_of(in, std::move(selected));
-}
-
 Value default_filter(Interpreter&, const Value& input, const Arguments& arguments) {
   const Bound bound("default", arguments, {"default_value", "boolean"});
   const bool replaced = input.is_undefined() || (bound.truth(1, false) && !input.truth());
@@ -288,80 +187,19 @@ Value attr(Interpreter& in, const Value& input, const Arguments& arguments) {
   return in.attribute(input, bound.string(0));
 }
 
-Value batch(Interpreter& in, const Value& input, const Arguments& arguments) {
-  const Bound bound("batch", arguments, {"linecount", "fill_with"}, 1);
-  const int64_t size = bound.integer(0, 1);
-  std::vector<Value> lines;
-  std::vector<Value> line;
-  for (const Value& item : elements(in.budget(), input)) {
-    if (static_cast<int64_t>(line.size()) == size)
-      lines.push_back(list_of(in, std::exchange(line, {})));
-    line.push_back(item);
-  }
-  if (!line.empty()) {
-    const Value* fill = given(bound, 1);
-    const int64_t missing = fill != nullptr ? size - static_cast<int64_t>(line.size()) : 0;
-    if (missing > 0) {
-      if (missing > 1'000'000) fail("batch: lines too long");
-      in.budget().bytes(static_cast<uint64_t>(missing) * sizeof(Value));
-      line.insert(line.end(), static_cast<size_t>(missing), *fill);
-    }
-    lines.push_back(list_of(in, std::move(line)));
-  }
-  return iterator_of(in, std::move(lines));
-}
-
-Value groupby(Interpreter& in, const Value& input, const Arguments& arguments) {
-  const Bound bound("groupby", arguments, {"attribute", "default", "case_sensitive"}, 1);
-  std::vector<Keyed> items;
-  for (const Value& item : elements(in.budget(), input)) {
-    const Value key = follow(in, item, &bound[0], given(bound, 1));
-    items.emplace_back(fold_case(in, key, bound.truth(2, false)), item);
-  }
-  sort_keyed(in, items, false);
-  std::vector<Value> groups;
-  for (size_t start = 0; start < items.size();) {
-    std::vector<Value> members;
-    size_t end = start;
-    while (end < items.size() && equal(in.budget(), items[start].first, items[end].first)) {
-      members.push_back(items[end++].second);
-    }
-    const Value key = follow(in, members[0], &bound[0], given(bound, 1));
-    groups.push_back(
-        make_sequence(in.budget(), ObjectKind::kTuple, {key, list_of(in, std::move(members))}));
-    start = end;
-  }
-  return list_of(in, std::move(groups));
-}
-
 }  // namespace
 
 Filter find_sequence_filter(std::string_view name) {
   static constexpr std::pair<std::string_view, Filter> kFilters[] = {
-      {"length", count},
-      {"count", count},
-      {"list", list},
-      {"first", first},
-      {"last", last},
-      {"join", join},
-      {"reverse", reverse},
-      {"sort", sort},
-      {"dictsort", dictsort},
-      {"unique", unique},
-      {"min", extreme<-1>},
-      {"max", extreme<1>},
-      {"sum", sum},
-      {"items", items},
-      {"map", map},
-      {"select", select<true, false>},
-      {"reject", select<false, false>},
-      {"selectattr", select<true, true>},
-      {"rejectattr", select<false, true>},
-      {"default", default_filter},
-      {"d", default_filter},
-      {"attr", attr},
-      {"batch", batch},
-      {"groupby", groupby},
+      {"length", count},     {"count", count},
+      {"list", list},        {"first", first},
+      {"last", last},        {"random", random},
+      {"join", join},        {"reverse", reverse},
+      {"sort", sort},        {"dictsort", dictsort},
+      {"unique", unique},    {"min", extreme<-1>},
+      {"max", extreme<1>},   {"sum", sum},
+      {"items", items},      {"default", default_filter},
+      {"d", default_filter}, {"attr", attr},
   };
   for (const auto& [known, filter] : kFilters) {
     if (known == name) return filter;

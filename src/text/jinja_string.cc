@@ -75,6 +75,14 @@ size_t count_characters(std::string_view text) {
   }));
 }
 
+size_t character_offset(std::string_view text, size_t index) {
+  size_t at = 0;
+  for (; at < text.size() && index > 0; --index) {
+    at += sequence_length(static_cast<unsigned char>(text[at]));
+  }
+  return at;
+}
+
 int32_t decode_character(std::string_view character) {
   utf8proc_int32_t code_point = 0;
   utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(character.data()),
@@ -86,6 +94,12 @@ void append_utf8(std::string& out, uint32_t code_point) {
   utf8proc_uint8_t bytes[4];
   const auto length = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code_point), bytes);
   out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(length));
+}
+
+bool is_printable(int32_t c) {
+  if (c == ' ') return true;
+  const auto category = utf8proc_category(c);
+  return category != UTF8PROC_CATEGORY_CN && category < UTF8PROC_CATEGORY_ZS;
 }
 
 bool is_space(int32_t c) {
@@ -283,6 +297,46 @@ bool is_in(int32_t c, CharacterClass what) {
 }
 
 }  // namespace
+
+bool is_title(std::string_view text) {
+  bool any = false;
+  bool in_word = false;
+  for (std::string_view character : characters(text)) {
+    const auto category = utf8proc_category(decode_character(character));
+    const bool capital = category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LT;
+    const bool small = category == UTF8PROC_CATEGORY_LL;
+    if ((capital && in_word) || (small && !in_word)) return false;
+    in_word = capital || small;
+    any = any || in_word;
+  }
+  return any;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return (c & 0x80) == 0; });
+}
+
+bool is_printable(std::string_view text) {
+  for (std::string_view character : characters(text)) {
+    if (!is_printable(decode_character(character))) return false;
+  }
+  return true;
+}
+
+bool is_identifier(std::string_view text) {
+  bool first = true;
+  for (std::string_view character : characters(text)) {
+    const int32_t c = decode_character(character);
+    const auto category = utf8proc_category(c);
+    const bool starts =
+        c == '_' || is_in(c, CharacterClass::kAlpha) || category == UTF8PROC_CATEGORY_NL;
+    const bool continues = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
+                           category == UTF8PROC_CATEGORY_ND || category == UTF8PROC_CATEGORY_PC;
+    if (!starts && (first || !continues)) return false;
+    first = false;
+  }
+  return !first;
+}
 
 bool all_are(std::string_view text, CharacterClass what) {
   const bool of_case = what == CharacterClass::kLower || what == CharacterClass::kUpper;

@@ -27,7 +27,7 @@ bool is_boolean(const Value& value) { return value.is_bool(); }
 bool is_true(const Value& value) { return value.is_bool() && value.truth(); }
 bool is_false(const Value& value) { return value.is_bool() && !value.truth(); }
 bool is_callable(const Value& value) { return value.is_callable(); }
-bool is_escaped(const Value&) { return false; }
+bool is_escaped(const Value& value) { return value.is_markup(); }
 
 bool is_iterable(const Value& value) {
   return value.is_undefined() || value.is_string() || value.is(ObjectKind::kLoop) ||
@@ -95,11 +95,13 @@ bool is_same(Interpreter& in, const Value& input, const Arguments& arguments) {
 
 bool is_filter(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("filter", arguments, {});
+  check_key(input);
   return input.is_string() && find_filter(input.string()) != nullptr;
 }
 
 bool is_test(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("test", arguments, {});
+  check_key(input);
   return input.is_string() && find_test(input.string()) != nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include "text/jinja_builtins.h"
 #include "text/jinja_interpreter.h"
 #include "text/jinja_json.h"
+#include "text/jinja_markup.h"
 #include "text/jinja_string.h"
 
 namespace orthrus::jinja {
@@ -14,7 +15,7 @@ namespace {
 template <std::string (*change)(std::string_view)>
 Value change_case(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("the filter", arguments, {});
-  return in.string(change(in.text(input)));
+  return like(in.budget(), input, change(in.text(input)));
 }
 
 /// The filter title, unlike str.title(), begins words only after space and - ( { [ <.
@@ -35,41 +36,20 @@ std::string filter_title(std::string_view text) {
   return out;
 }
 
+Value title_filter(Interpreter& in, const Value& input, const Arguments& arguments) {
+  const Bound bound("title", arguments, {});
+  return in.string(filter_title(in.text(input)));
+}
+
 Value trim(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("trim", arguments, {"chars"});
   const std::string text = in.text(input);
-  return in.string(std::string(strip(text, bound.optional_string(0), kBoth)));
+  return like(in.budget(), input, std::string(strip(text, bound.optional_string(0), kBoth)));
 }
 
 Value string(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("string", arguments, {});
   return input.is_string() ? input : in.string(in.text(input));
-}
-
-/// Marks text as safe from escaping, which is off here: text stays text.
-Value safe(Interpreter& in, const Value& input, const Arguments& arguments) {
-  return string(in, input, arguments);
-}
-
-Value escape(Interpreter& in, const Value& input, const Arguments& arguments) {
-  const Bound bound("escape", arguments, {});
-  std::string out;
-  for (const char c : in.text(input)) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '\'') {
-      out += "&#39;";
-    } else if (c == '"') {
-      out += "&#34;";
-    } else {
-      out += c;
-    }
-  }
-  return in.string(std::move(out));
 }
 
 Value replace_filter(Interpreter& in, const Value& input, const Arguments& arguments) {
@@ -108,32 +88,6 @@ Value tojson(Interpreter& in, const Value& input, const Arguments& arguments) {
   return Value::string(to_json(in.budget(), input, style));
 }
 
-Value indent(Interpreter& in, const Value& input, const Arguments& arguments) {
-  const Bound bound("indent", arguments, {"width", "first", "blank"});
-  if (!input.is_string()) fail("indent: expected a string, found '{}'", input.type_name());
-  std::string by;
-  if (bound.has(0) && bound[0].is_string()) {
-    by = bound[0].string();
-  } else {
-    const int64_t width = std::max<int64_t>(0, bound.integer(0, 4));
-    if (static_cast<uint64_t>(width) > Budget::kMaxBytes) fail("indent: too wide");
-    in.budget().bytes(static_cast<uint64_t>(width));
-    by.assign(static_cast<size_t>(width), ' ');
-  }
-  std::string out = bound.truth(1, false) ? by : "";
-  bool first = true;
-  for (const std::string& line : split_lines(input.string() + "\n", false)) {
-    in.budget().bytes(line.size() + by.size() + 1);
-    if (!first) {
-      out += '\n';
-      if (!line.empty() || bound.truth(2, false)) out += by;
-    }
-    first = false;
-    out += line;
-  }
-  return Value::string(std::move(out));
-}
-
 Value format(Interpreter& in, const Value& input, const Arguments& arguments) {
   if (!arguments.named.empty() && !arguments.positional.empty()) {
     fail("format takes positional or named arguments, not both");
@@ -146,31 +100,14 @@ Value format(Interpreter& in, const Value& input, const Arguments& arguments) {
   } else {
     values = make_sequence(in.budget(), ObjectKind::kTuple, arguments.positional);
   }
-  return Value::string(percent_format(in.budget(), in.text(input), values));
+  return binary(in.budget(), "%", input.is_string() ? input : in.string(in.text(input)), values);
 }
 
 Value center(Interpreter& in, const Value& input, const Arguments& arguments) {
   const Bound bound("center", arguments, {"width"});
-  const Value text = in.string(in.text(input));
+  const Value text = like(in.budget(), input, in.text(input));
   const Value width = bound.has(0) ? bound[0] : Value::integer(80);
   return in.call(in.attribute(text, "center"), {{width}, {}});
-}
-
-Value truncate(Interpreter& in, const Value& input, const Arguments& arguments) {
-  const Bound bound("truncate", arguments, {"length", "killwords", "end", "leeway"});
-  if (!input.is_string()) fail("truncate: expected a string, found '{}'", input.type_name());
-  const int64_t most = bound.integer(0, 255);
-  const std::string end = bound.has(2) ? bound.string(2) : "...";
-  const int64_t leeway = bound.integer(3, 5);
-  const int64_t kept = most - static_cast<int64_t>(count_characters(end));
-  if (kept < 0 || leeway < 0) fail("truncate: length too small");
-  in.budget().bytes(input.string().size() * sizeof(std::string_view));
-  const auto all = characters(input.string());
-  if (static_cast<int64_t>(all.size()) - leeway <= most) return input;
-  std::string text = input.string().substr(
-      0, static_cast<size_t>(all[static_cast<size_t>(kept)].data() - input.string().data()));
-  if (!bound.truth(1, false)) text = text.substr(0, text.rfind(' '));
-  return in.string(text + end);
 }
 
 Value wordcount(Interpreter& in, const Value& input, const Arguments& arguments) {
@@ -194,18 +131,13 @@ Filter find_text_filter(std::string_view name) {
       {"upper", change_case<upper>},
       {"lower", change_case<lower>},
       {"capitalize", change_case<capitalize>},
-      {"title", change_case<filter_title>},
+      {"title", title_filter},
       {"trim", trim},
       {"string", string},
-      {"safe", safe},
-      {"escape", escape},
-      {"e", escape},
       {"replace", replace_filter},
       {"tojson", tojson},
-      {"indent", indent},
       {"format", format},
       {"center", center},
-      {"truncate", truncate},
       {"wordcount", wordcount},
   };
   for (const auto& [known, filter] : kFilters) {

@@ -28,8 +28,15 @@ Value Value::string(std::string text) {
   return Value(std::make_shared<const std::string>(std::move(text)));
 }
 
+Value Value::markup(std::string text) {
+  Value value;
+  value.data_ = Markup{std::make_shared<const std::string>(std::move(text))};
+  return value;
+}
+
 bool Value::is_callable() const {
-  return is(ObjectKind::kFunction) || is(ObjectKind::kMacro) || is_undefined();
+  return is(ObjectKind::kFunction) || is(ObjectKind::kMacro) || is(ObjectKind::kLoop) ||
+         is_undefined();
 }
 
 Int Value::integer() const {
@@ -52,10 +59,10 @@ std::string_view Value::type_name() const {
   if (is_bool()) return "bool";
   if (is_integer()) return "int";
   if (is_float()) return "float";
-  if (is_string()) return "str";
+  if (is_string()) return is_markup() ? "Markup" : "str";
   static constexpr std::string_view kNames[] = {
-      "list",      "tuple", "range",     "dict_keys", "dict_values", "dict_items",
-      "generator", "dict",  "Namespace", "function",  "Macro",       "LoopContext"};
+      "list", "tuple",     "range",    "dict_keys", "dict_values", "dict_items", "generator",
+      "dict", "Namespace", "function", "Macro",     "LoopContext", "Cycler"};
   return kNames[static_cast<size_t>(object()->kind)];
 }
 
@@ -275,10 +282,22 @@ int64_t length(const Value& value) {
   return static_cast<int64_t>(value.as<Sequence>()->items.size());
 }
 
-const Value* find(Budget& budget, const Mapping& map, const Value& key) {
-  if (key.is(ObjectKind::kList) || key.is(ObjectKind::kDict)) {
-    fail("'{}' cannot be a dictionary key", key.type_name());
+bool is_key(const Value& value) {
+  for (ObjectKind kind :
+       {ObjectKind::kList, ObjectKind::kDict, ObjectKind::kKeys, ObjectKind::kItems}) {
+    if (value.is(kind)) return false;
   }
+  if (!value.is(ObjectKind::kTuple)) return true;
+  const auto& items = value.as<Sequence>()->items;
+  return std::all_of(items.begin(), items.end(), is_key);
+}
+
+void check_key(const Value& key) {
+  if (!is_key(key)) fail("'{}' cannot be a dictionary key", key.type_name());
+}
+
+const Value* find(Budget& budget, const Mapping& map, const Value& key) {
+  check_key(key);
   for (const auto& [name, value] : map.entries) {
     if (equal(budget, name, key)) return &value;
   }
@@ -286,9 +305,7 @@ const Value* find(Budget& budget, const Mapping& map, const Value& key) {
 }
 
 void put(Budget& budget, Entries& entries, Value key, Value value) {
-  if (key.is(ObjectKind::kList) || key.is(ObjectKind::kDict)) {
-    fail("'{}' cannot be a dictionary key", key.type_name());
-  }
+  check_key(key);
   for (auto& [name, old] : entries) {
     if (equal(budget, name, key)) {
       old = std::move(value);

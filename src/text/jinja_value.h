@@ -49,10 +49,12 @@ enum class ObjectKind {
   kFunction,
   kMacro,
   kLoop,
+  kCycler,
 };
 
-/// A value with parts, shared and (but for kIterator, kNamespace and kLoop) immutable. `depth` is
-/// one more than the deepest part's: bounded, so that walking and destroying may recurse.
+/// A value with parts, shared and (but for kIterator, kNamespace, kLoop and kCycler) immutable.
+/// `depth` is one more than the deepest part's: bounded, so that walking and destroying may
+/// recurse.
 struct Object {
   ObjectKind kind;
   int depth = 1;
@@ -63,6 +65,11 @@ struct Object {
 struct None {};
 struct Undefined {
   std::shared_ptr<const std::string> why;  // what an error that uses it says
+};
+
+/// A string that needs no escaping for HTML (markupsafe's Markup, a str in all else).
+struct Markup {
+  std::shared_ptr<const std::string> text;
 };
 
 /// A Python value as templates see it.
@@ -76,20 +83,24 @@ class Value {
   Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
   static Value undefined(std::string why);
   static Value string(std::string text);
+  static Value markup(std::string text);
   static Value integer(int64_t value) { return Value(static_cast<Int>(value)); }
 
   bool is_none() const { return std::holds_alternative<None>(data_); }
   bool is_undefined() const { return std::holds_alternative<Undefined>(data_); }
   bool is_bool() const { return std::holds_alternative<bool>(data_); }
   bool is_float() const { return std::holds_alternative<double>(data_); }
-  bool is_string() const { return std::holds_alternative<Text>(data_); }
+  bool is_string() const { return std::holds_alternative<Text>(data_) || is_markup(); }
+  bool is_markup() const { return std::holds_alternative<Markup>(data_); }
   /// An int or a bool, which Python takes for one.
   bool is_integer() const { return is_bool() || std::holds_alternative<Int>(data_); }
   bool is_number() const { return is_integer() || is_float(); }
   bool is(ObjectKind kind) const { return object() != nullptr && object()->kind == kind; }
   bool is_callable() const;
 
-  const std::string& string() const { return *std::get<Text>(data_); }
+  const std::string& string() const {
+    return is_markup() ? *std::get<Markup>(data_).text : *std::get<Text>(data_);
+  }
   Int integer() const;    // of is_integer()
   double number() const;  // of is_number()
   const Object* object() const;
@@ -106,7 +117,7 @@ class Value {
 
  private:
   using Text = std::shared_ptr<const std::string>;
-  std::variant<None, Undefined, bool, Int, double, Text, std::shared_ptr<Object>> data_;
+  std::variant<None, Undefined, bool, Int, double, Text, Markup, std::shared_ptr<Object>> data_;
 };
 
 struct Arguments {
@@ -116,7 +127,8 @@ struct Arguments {
 
 struct Sequence : Object {
   std::vector<Value> items;
-  size_t next = 0;  // of kIterator: the first item not yet taken
+  size_t next = 0;     // of kIterator: the first item not yet taken; of kCycler: the current one
+  bool group = false;  // a tuple of groupby, whose items also have the names grouper and list
   using Object::Object;
 };
 
@@ -145,8 +157,10 @@ struct Loop : Object {
   std::function<std::optional<Value>()> pull;  // empty once the loop is over
   std::deque<Value> ahead;                     // pulled, not yet current
   std::optional<Value> before, current;
-  std::optional<Value> changed;  // the last arguments of loop.changed()
+  std::optional<Value> changed;                // the last arguments of loop.changed()
+  std::function<Value(const Value&)> recurse;  // loop(items); empty where it is not recursive
   int64_t index0 = -1;
+  int64_t depth0 = 0;  // of recursion
   Loop() : Object(ObjectKind::kLoop) {}
   bool advance();
   bool fill_one();
@@ -169,6 +183,9 @@ bool contains(Budget& budget, const Value& a, const Value& b);
 std::vector<Value> elements(Budget& budget, const Value& value);
 /// Python's len().
 int64_t length(const Value& value);
+/// Whether the value can be the key of an entry; check_key: Error(kInput) where it cannot.
+bool is_key(const Value& value);
+void check_key(const Value& key);
 /// Adds or replaces an entry. Error(kInput) where the key cannot be one.
 void put(Budget& budget, Entries& entries, Value key, Value value);
 const Value* find(Budget& budget, const Mapping& map, const Value& key);
