@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/grammar.h"
+#include "grammar/local_masks.h"
+#include "grammar/stack_sets.h"
+#include "grammar/token_trie.h"
+
+namespace orthrus {
+
+/// Reads the tokens of one answer and says which may follow. A token may cross any border within
+/// the grammar and hold part of a character. What masks have in common is shared with the other
+/// matchers of the same grammar and vocabulary; each matcher is used by one thread at a time.
+///
+/// Error(kUsage), by mask() and accept(), where a grammar is so ambiguous that the limit on the
+/// readings of the text so far is exceeded; the answer cannot be continued then.
+class GrammarMatcher {
+ public:
+  /// `end_tokens` end the answer, whatever their bytes are. Error(kUsage) for one outside of the
+  /// vocabulary.
+  GrammarMatcher(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> tokens,
+                 std::span<const int32_t> end_tokens);
+
+  /// A bit for each token id, set where it may follow: bit id % 64 of word id / 64. The bits of end
+  /// tokens are set where the text may end; behind an end token only they are. No bit is set only
+  /// where the vocabulary cannot spell what the grammar asks for, or the text must end and there
+  /// are no end tokens. Valid until the matcher's next call.
+  std::span<const uint64_t> mask();
+  /// Whether the token may follow (as mask() says); if so it is appended, else nothing changes.
+  bool accept(int32_t token);
+  /// Takes back the last `tokens` accepted ones, at most size().
+  void rollback(int64_t tokens);
+  /// Number of accepted tokens, end tokens included.
+  int64_t size() const { return static_cast<int64_t>(history_.size()) - 1; }
+  /// Whether the text so far is a whole one of the language.
+  bool may_end() const;
+
+ private:
+  using Id = grammar::StackSets::Id;
+  struct CachedMask {
+    Id state = 0;
+    std::vector<uint64_t> words;
+  };
+
+  bool is_end(int32_t token) const;
+  /// The state after the bytes of a token; kNone where they may not follow.
+  Id after(Id state, int32_t token);
+  void make_mask(Id state, std::vector<uint64_t>& words);
+  void add_part(const grammar::StackSets::Entry& entry, std::vector<uint64_t>& words);
+  void add_tokens(uint32_t begin, uint32_t end, size_t depth, Id set, std::vector<uint64_t>& words);
+  /// Forgets the sets that no accepted token stands for, where they have become many.
+  void limit_memory();
+
+  std::shared_ptr<const Grammar> grammar_;
+  std::shared_ptr<const TokenTrie> tokens_;
+  std::shared_ptr<grammar::LocalMasks> local_masks_;
+  std::vector<int32_t> end_tokens_;
+  std::unique_ptr<grammar::StackSets> sets_;
+  std::vector<Id> history_;  // states: the first, and after each token; kNone behind an end token
+  std::list<CachedMask> masks_;  // the one used last is first
+  std::vector<Id> path_;
+  size_t memory_limit_;
+};
+
+}  // namespace orthrus
