@@ -95,7 +95,7 @@ std::shared_ptr<const Grammar> parse_gbnf(std::string_view text);
 std::shared_ptr<const Grammar> json_schema_grammar(const nlohmann::ordered_json& schema);
 
 /// The same for the text of a schema. Error(kUsage) also where it is not JSON.
-std::shared_ptr<const Grammar> json_schema_grammar(std::string_view schema);
+std::shared_ptr<const Grammar> parse_json_schema(std::string_view schema);
 
 /// Any JSON object.
 std::shared_ptr<const Grammar> json_object_grammar();

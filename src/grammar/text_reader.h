@@ -19,6 +19,7 @@ class TextReader {
   TextReader(std::string what, std::string_view text) : what_(std::move(what)), text_(text) {}
 
   bool done() const { return position_ == text_.size(); }
+  bool is_last() const { return position_ + 1 == text_.size(); }
   size_t position() const { return position_; }
   std::string_view since(size_t begin) const { return text_.substr(begin, position_ - begin); }
   /// The byte so far ahead; 0 behind the end.
