@@ -12,7 +12,8 @@ Answer::Answer(const AnswerParts& parts, std::span<const int32_t> input_ids,
     : parts_(parts),
       prompt_(request_prompt(input_ids, parts.loaded.model.config, parts.max_seq_len)),
       options_(std::move(options)),
-      sink_(parts.loaded.tokenizer, options_.stop, streamer) {}
+      sink_(parts.loaded.tokenizer, options_.stop, streamer),
+      constraint_(parts.grammars.constraint(options_)) {}
 
 int64_t Answer::reusable_tokens() const {
   const auto known = static_cast<int64_t>(tokens().size());
@@ -33,6 +34,7 @@ void Answer::start(BlockTable& table) {
   setup.cost = &parts_.cost;
   setup.sink = &sink_;
   setup.drafter = parts_.drafter;
+  setup.constraint = constraint_.get();
   decoder_.emplace(setup);
   table_ = &table;
 }
@@ -49,6 +51,7 @@ void Answer::cancel() {
 GenerateResult Answer::finish() {
   GenerateResult result;
   if (decoder_) {
+    if (decoder_->error() && constraint_ && constraint_->error()) throw *constraint_->error();
     result = decoder_->result();
     sink_.finish();
   } else {  // cancelled before its turn

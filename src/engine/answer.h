@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cache/block_table.h"
 #include "decode/cost_model.h"
 #include "decode/decoder.h"
+#include "engine/grammars.h"
 #include "engine/loaded_model.h"
 #include "engine/text_sink.h"
 #include "orthrus/language_model.h"
@@ -19,6 +21,7 @@ namespace orthrus {
 struct AnswerParts {
   const LoadedModel& loaded;
   CostModel& cost;
+  Grammars& grammars;
   int64_t max_seq_len;
   int64_t prefill_chunk;       ///< most rows of one prompt in a pass
   Drafter* drafter = nullptr;  ///< for tests
@@ -27,8 +30,8 @@ struct AnswerParts {
 /// One request on its way from the prompt's tokens to the result, whoever runs its passes.
 class Answer {
  public:
-  /// Error(kInput) for a prompt that cannot be served (request_prompt). `streamer` may be null and
-  /// must outlive this.
+  /// Error(kInput) for a prompt that cannot be served (request_prompt), Error(kUsage) for a grammar
+  /// that is wrong. `streamer` may be null and must outlive this.
   Answer(const AnswerParts& parts, std::span<const int32_t> input_ids, GenerateOptions options,
          Streamer* streamer);
   Answer(const Answer&) = delete;
@@ -61,6 +64,7 @@ class Answer {
   std::vector<int32_t> prompt_;
   GenerateOptions options_;
   TextSink sink_;
+  std::unique_ptr<GrammarConstraint> constraint_;  // null: none
   std::optional<Decoder> decoder_;
   DecodeLoop::Times times_;
   int64_t cached_tokens_ = 0;

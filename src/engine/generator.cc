@@ -75,6 +75,7 @@ Generator::Generator(const LoadOptions& options)
       forward_(loaded_.model, block_pool_.layout(), context_,
                rows_for(ubatch_, batch_, loaded_.model.config)),
       cost_(loaded_.model, block_pool_.layout(), machine_rates(context_)),
+      grammars_(loaded_),
       loop_(forward_, cost_) {}
 
 SamplingOptions Generator::default_sampling() const {

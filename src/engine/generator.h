@@ -37,7 +37,9 @@ class Generator {
   int64_t max_seq_len() const { return max_seq_len_; }
   /// LanguageModel::default_sampling()
   SamplingOptions default_sampling() const;
-  AnswerParts answer_parts() { return {loaded_, cost_, max_seq_len_, ubatch_, drafter_}; }
+  AnswerParts answer_parts() {
+    return {loaded_, cost_, grammars_, max_seq_len_, ubatch_, drafter_};
+  }
 
   GenerateResult generate(std::span<const int32_t> input_ids, const GenerateOptions& options,
                           Streamer* streamer, Conversation* conversation, std::stop_token stop);
@@ -61,6 +63,7 @@ class Generator {
   BlockPool block_pool_;
   Forward forward_;
   CostModel cost_;
+  Grammars grammars_;
   DecodeLoop loop_;
   Drafter* drafter_ = nullptr;
 };
