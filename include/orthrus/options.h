@@ -82,7 +82,7 @@ struct TokenLogprobs {
 };
 
 struct LoadOptions {
-  std::string model;      ///< directory, .gguf file, or name of a pulled model
+  std::string model;      ///< directory, .gguf file, or name of a pulled model (OWNER/NAME)
   std::string adapter;    ///< path, "copy" (untrained), or "": the model's own, if any
   bool diffusion = true;  ///< false: do not load diffusion weights (--view ar)
   WeightFormat weights = WeightFormat::kAuto;

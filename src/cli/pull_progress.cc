@@ -14,6 +14,7 @@ namespace orthrus {
 namespace {
 
 constexpr double kScreenSeconds = 0.1, kLogSeconds = 30;
+constexpr double kRateWindow = 10;
 constexpr double kRateSeconds = 1;  // a rate of less time says nothing
 
 size_t terminal_columns() {
@@ -53,20 +54,26 @@ void PullProgress::on_notice(const std::string& text) {
   spdlog::info("{}", text);
 }
 
+double PullProgress::rate(const std::string& file, uint64_t done, double now) {
+  // What an earlier run left of a file is no transfer, nor is a file that begins anew.
+  if (file != file_ || (!samples_.empty() && done < samples_.back().second)) samples_.clear();
+  file_ = file;
+  if (samples_.empty() || now - samples_.back().first >= kScreenSeconds) {
+    samples_.emplace_back(now, done);
+  }
+  while (now - samples_.front().first > kRateWindow) samples_.pop_front();
+  const auto [since, before] = samples_.front();
+  return now - since < kRateSeconds ? 0 : static_cast<double>(done - before) / (now - since);
+}
+
 void PullProgress::on_progress(const std::string& file, uint64_t done, uint64_t total) {
   const double now = monotonic_seconds();
-  if (started_ == 0 || done < done_at_start_) {  // less: a file that began anew
-    started_ = now;
-    done_at_start_ = done;
-    if (shown_ == 0) shown_ = now;
-  }
+  const double bytes_per_second = rate(file, done, now);
+  if (shown_ < 0) shown_ = now;
   const bool screen = stderr_is_terminal();
   if (now - shown_ < (screen ? kScreenSeconds : kLogSeconds)) return;
   shown_ = now;
-  const double rate = now - started_ < kRateSeconds
-                          ? 0
-                          : static_cast<double>(done - done_at_start_) / (now - started_);
-  std::string text = progress_text(file, done, total, rate);
+  std::string text = progress_text(file, done, total, bytes_per_second);
   if (!screen) {
     spdlog::info("{}", text);
     return;

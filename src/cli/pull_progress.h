@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <string>
+#include <utility>
 
 #include "hub/observer.h"
 
@@ -21,9 +24,12 @@ class PullProgress : public PullObserver {
   void clear();
 
  private:
-  double started_ = 0;  // of the first bytes; a rate counts from there
-  uint64_t done_at_start_ = 0;
-  double shown_ = 0;  // when the last line was written
+  /// Bytes a second of the last few; 0 while that is not known.
+  double rate(const std::string& file, uint64_t done, double now);
+
+  std::string file_;
+  std::deque<std::pair<double, uint64_t>> samples_;  // of this file: when, and bytes
+  double shown_ = -1;                                // when the last line was written
   bool on_screen_ = false;
 };
 

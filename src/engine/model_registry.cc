@@ -44,8 +44,11 @@ std::string find_on_hub(const std::string& text) {
   if (!name) return {};
   std::string path = find_hub_model(*name);
   if (path.empty()) {
-    fail("{}: no such file or directory, nor pulled from the hub: `orthrus pull {}` fetches it",
-         text, text);
+    fail(
+        "{}: no such file or directory, and not (or only in part) pulled from the hub: `orthrus "
+        "pull "
+        "{}` fetches it",
+        text, text);
   }
   return path;
 }

@@ -1,19 +1,24 @@
 #include "formats/hub_cache.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "base/error.h"
 #include "base/user_folders.h"
 #include "formats/gguf_choice.h"
+#include "formats/json.h"
 
 namespace orthrus {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMaxIndexBytes = 16 << 20;
 constexpr size_t kMaxFiles = 100'000;  // of a snapshot: more is no model
 
 std::string from_environment(const char* name) {
@@ -26,12 +31,26 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);  // a link whose blob was removed is not
 }
 
+/// Whether NAME.safetensors, or its index and all parts that it lists, are there. Python writes
+/// refs before files: what it was stopped at is in the cache in part.
+bool has_safetensors(const fs::path& folder, const std::string& name) {
+  if (is_there(folder / (name + ".safetensors"))) return true;
+  const fs::path index_path = folder / (name + ".safetensors.index.json");
+  if (!is_there(index_path)) return false;
+  const nlohmann::json index = read_json_file(index_path.string(), kMaxIndexBytes);
+  const auto map = index.is_object() ? index.find("weight_map") : index.end();
+  if (map == index.end() || !map->is_object()) return true;  // opening it says what is wrong
+  std::set<std::string> parts;
+  for (const auto& entry : *map) {
+    if (entry.is_string()) parts.insert(entry.get<std::string>());
+  }
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const std::string& part) { return is_there(folder / part); });
+}
+
 bool is_model_folder(const fs::path& folder) {
-  const bool model =
-      is_there(folder / "config.json") &&
-      (is_there(folder / "model.safetensors") || is_there(folder / "model.safetensors.index.json"));
-  return model || is_there(folder / "adapter.safetensors") ||
-         is_there(folder / "adapter.safetensors.index.json");
+  return (is_there(folder / "config.json") && has_safetensors(folder, "model")) ||
+         has_safetensors(folder, "adapter");
 }
 
 std::vector<std::string> files_below(const fs::path& folder) {

@@ -30,7 +30,7 @@ std::string hub_cached_commit(const std::string& repository, const std::string& 
 /// Where a snapshot's files lie, whether they are there or not.
 std::string hub_snapshot_folder(const std::string& repository, const std::string& commit);
 
-/// What `-m OWNER/NAME[:QUANT]` opens: the snapshot of revision main where it is a model or an
+/// What `-m OWNER/NAME[:QUANT]` opens: the snapshot of revision main where it is a whole model or
 /// adapter, else the GGUF file in it that choose_gguf() takes. "" where it is not in the cache.
 /// Never asks the network.
 std::string find_hub_model(const HubName& name);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -117,6 +118,7 @@ void HubRepository::fetch_rest(BlobFile& blob, const HubFile& file, const std::s
                                uint64_t done, uint64_t total) {
   const std::string what = fmt::format("{}: {}", repository_, printable(file.path));
   Retries retries(retries_, what, stop_, observer_);
+  uint64_t furthest = blob.held();
   while (!blob.is_whole()) {
     const uint64_t before = blob.held();
     HttpRequest request{.url = file_url(file, commit), .offset = before};
@@ -137,7 +139,10 @@ void HubRepository::fetch_rest(BlobFile& blob, const HubFile& file, const std::s
     if (response.status == 416) blob.restart();  // beyond the end of what the server has
     const bool cut = response.error.empty() && response.status < 400;
     if (!cut && response.status != 416 && !Retries::worth_it(response)) refuse(response, what);
-    if (blob.held() > before + kProgress) retries.restart();
+    // Further than ever, not than before: a server that always sends all from the start would else
+    // be asked for ever.
+    if (blob.held() > furthest + kProgress) retries.restart();
+    furthest = std::max(furthest, blob.held());
     retries.wait(cut ? fmt::format("the server ended after {} of {} bytes", blob.held(), *file.size)
                      : reason_of(response),
                  response.retry_after);

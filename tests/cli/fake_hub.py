@@ -44,8 +44,9 @@ class Repository:
 
 class FakeHub:
     """`faults`: {path of a file: [what happens to its next GETs]}, each one of ("cut", bytes sent),
-    ("stall", bytes sent), ("slow", seconds), ("status", code, headers), ("whole",): the Range is ignored,
-    ("corrupt",), ("redirect", address). `requests`: (server, method, path, headers) of all."""
+    ("whole",): the Range is ignored, ("cut from the start", bytes sent): both, ("stall", bytes sent),
+    ("slow", seconds), ("status", code, headers), ("corrupt",), ("redirect", address).
+    `requests`: (server, method, path, headers) of all."""
 
     def __init__(self, token="hf_secret", certificate=None):
         """certificate: a PEM file with its key; the hub then speaks HTTPS, the storage host HTTP as always."""
@@ -166,7 +167,7 @@ class FakeHub:
             return self.send(handler, fault[1], b"no", fault[2])
         status, body = 200, content
         asked = handler.headers.get("Range")
-        if asked and fault[0] != "whole":
+        if asked and fault[0] not in ("whole", "cut from the start"):
             first = int(asked.removeprefix("bytes=").rstrip("-"))
             if first >= len(content):
                 return self.send(handler, 416)
@@ -177,10 +178,10 @@ class FakeHub:
         if fault[0] == "slow":
             self.stopping.wait(fault[1])
         headers = headers | {"Content-Length": str(len(body))}
-        if fault[0] in ("cut", "stall"):
+        if fault[0] in ("cut", "cut from the start", "stall"):
             body = body[:fault[1]]
         self.send(handler, status, body, headers)
-        if fault[0] == "cut":
+        if fault[0] in ("cut", "cut from the start"):
             handler.close_connection = True
         if fault[0] == "stall":
             handler.wfile.flush()

@@ -175,6 +175,13 @@ class Transfers(HubTest):
         self.pull(NAME)
         self.assertEqual(self.blob().read_bytes(), self.repository.files[WEIGHTS])
 
+    def test_a_server_that_never_gets_to_the_end(self):
+        # It begins anew each time: what comes is not more than before, so that tries are used up.
+        self.hub.faults[WEIGHTS] = [("cut from the start", size) for size in (3_000_000, 1_000_000, 3_000_000)] * 3
+        done = self.pull(NAME, "--retries", "2", code=1)
+        self.assertRegex(done.stderr.splitlines()[-1], "also after 2 more tries")
+        self.assertEqual(len(self.ranges()), 3)
+
     def test_a_signature_that_has_expired(self):
         self.hub.faults[WEIGHTS] = [("status", 403, {})]
         self.assertIn("the storage host answers with status 403: trying again", self.pull(NAME).stderr)
@@ -299,7 +306,7 @@ class Refusals(HubTest):
     def test_names_of_models_that_are_none(self):
         for name in ("../x", "a/b/c", "a--b/c", "a/b:", "a/.b", "http://x/y"):
             self.fail_to_pull("Expected OWNER/NAME", name, code=2)
-        self.refuse(1, r"a/b: no such file or directory, nor pulled from the hub: `orthrus pull a/b` fetches it",
+        self.refuse(1, r"a/b: no such file or directory, and not .or only in part. pulled from the hub: `orthrus pull a/b` fetches it",
                     "inspect", "-m", "a/b", env=self.env)
         self.refuse(1, r"`orthrus pull a/b:Q8_0`", "run", "-m", "a/b:Q8_0", "x", env=self.env)
         self.refuse(1, r"`orthrus pull a/adapter`", "run", "-m", TINY, "--adapter", "a/adapter", "x", env=self.env)

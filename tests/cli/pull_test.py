@@ -34,7 +34,7 @@ class Pulling(ProgramTest):
     def test_what_is_there_is_not_fetched(self):
         out = self.succeed("pull", DEMO, env={"PATH": "/nonexistent"})
         self.assertRegex(out, r"^smollm2-135m: /.*\.gguf \(already there\)\n$")
-        self.refuse(2, "unknown model gpt-9. Known: smollm2-135m", "pull", "gpt-9")
+        self.refuse(2, "unknown model gpt-9. Expected OWNER/NAME .*, or: smollm2-135m", "pull", "gpt-9")
         self.refuse(2, "which model", "pull")
 
     def test_without_pip_nothing_is_left(self):

@@ -90,6 +90,18 @@ TEST_F(HubCache, AModelIsFoundByItsRevision) {
   EXPECT_EQ(find_hub_model({"o/m", ""}), snapshot().string());
 }
 
+TEST_F(HubCache, AModelOfWhichPartsAreMissingIsNotFound) {
+  set_ref(commit_);
+  add("config.json");
+  add("model-00001-of-00002.safetensors");
+  std::ofstream(snapshot() / "model.safetensors.index.json")
+      << R"({"weight_map": {"a": "model-00001-of-00002.safetensors",
+                            "b": "model-00002-of-00002.safetensors"}})";
+  EXPECT_EQ(find_hub_model({"o/m", ""}), "");
+  add("model-00002-of-00002.safetensors");
+  EXPECT_EQ(find_hub_model({"o/m", ""}), snapshot().string());
+}
+
 TEST_F(HubCache, AGgufFileIsFoundByItsType) {
   set_ref(commit_);
   add("sub/M-Q2_K.gguf");
