@@ -1,3 +1,7 @@
+// The part of a connection that answers: from the beginning of a reply to the end of it, or of the
+// connection.
+#include "server/http_connection.h"
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <exception>
@@ -5,11 +9,7 @@
 
 #include "base/log.h"
 #include "formats/printable.h"
-#include "server/http_connection.h"
 #include "server/http_format.h"
-
-// The part of a connection that answers: from the beginning of a reply to the end of it, or of the
-// connection.
 
 namespace orthrus {
 namespace {
