@@ -128,7 +128,8 @@ std::shared_ptr<const Grammar> Grammars::compiled(const std::string& kind,
     known_.splice(known_.begin(), known_, found);
   } else {
     known_.push_front(
-        {kind, text, kind == "grammar" ? parse_gbnf(text) : json_schema_grammar(text)});
+        {kind, text,
+         kind == "grammar" ? parse_gbnf(text) : json_schema_grammar(std::string_view(text))});
     if (known_.size() > kKnownGrammars) known_.pop_back();
   }
   return known_.front().grammar;
