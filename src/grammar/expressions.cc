@@ -9,8 +9,14 @@ namespace {
 
 constexpr size_t kMaxRules = 1u << 16;
 
-/// A repeated expression of more states is a rule of its own, so that a count costs one state each.
+/// A repeated expression of more states becomes a rule.
 constexpr uint64_t kMaxRepeatedSize = 1024;
+
+/// How often a repeated part is built.
+uint64_t copies(int64_t min, int64_t max) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>(max == Expressions::kUnbounded ? min + 1 : max, 1));
+}
 
 }  // namespace
 
@@ -67,16 +73,19 @@ Expressions::Expr Expressions::repeat(Expr part, int64_t min, int64_t max) {
       return repeat(inner.parts[0], 0, bounded ? inner.max * max : kUnbounded);
     }
   }
-  const auto count = static_cast<uint64_t>(std::max<int64_t>(max == kUnbounded ? min + 1 : max, 1));
-  if (count > 1 && inner.size > 1 && inner.size * count > kMaxRepeatedSize) {
+  if (copies(min, max) > 1 && inner.size > 1 && inner.size * copies(min, max) > kMaxRepeatedSize) {
     part = as_rule("(repeated)", part, false);
   }
+  return repeat_in_place(part, min, max);
+}
+
+Expressions::Expr Expressions::repeat_in_place(Expr part, int64_t min, int64_t max) {
   Node node;
   node.kind = Kind::kRepeat;
   node.parts = {part};
   node.min = min;
   node.max = max;
-  node.size = nodes_[part].size * count + 1;
+  node.size = nodes_[part].size * copies(min, max) + 1;
   return add(std::move(node));
 }
 

@@ -71,7 +71,11 @@ class Expressions {
   Expr chars(std::vector<CodePoints> ranges);
   Expr sequence(std::vector<Expr> parts);
   Expr choice(std::vector<Expr> parts);
+  /// A large part that is repeated often becomes a rule of its own, so that a count costs one
+  /// state.
   Expr repeat(Expr part, int64_t min, int64_t max);
+  /// Without that.
+  Expr repeat_in_place(Expr part, int64_t min, int64_t max);
   Expr optional(Expr part) { return repeat(part, 0, 1); }
   Rule add_rule(std::string name, std::string where);
   void define(Rule rule, Expr body) { rules_[rule].body = body; }

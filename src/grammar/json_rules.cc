@@ -68,10 +68,8 @@ JsonRules::JsonRules(Expressions& out)
   space_ = out.as_rule("space", out.optional(out.choice({out.literal(" "), line})), false);
   plain_characters_ = out.repeat(out.chars(plain()), 0, kUnbounded);
   const Expr escape = make_escape(out);
+  escape_ = out.as_rule("escape", escape, false);
   character_ = out.choice({out.chars(plain()), escape});
-  const Expr rare = out.choice({out.chars(intersection(plain(), {{0x80, 0x10ffff}})), escape});
-  counted_character_ = out.choice(
-      {out.chars(intersection(plain(), {{0, 0x7f}})), out.as_rule("character", rare, false)});
   string_ = out.as_rule("string", quoted(out.repeat(character_, 0, kUnbounded)), false);
   number_ = out.as_rule("number", make_number(out), false);
 
@@ -95,6 +93,19 @@ JsonRules::Expr JsonRules::enclosed(char open, Expr inner, bool may_be_empty, ch
   return out_.sequence({out_.literal(std::string(1, open)), space_,
                         may_be_empty ? out_.optional(filled) : filled,
                         out_.literal(std::string(1, close))});
+}
+
+JsonRules::Expr JsonRules::characters(int64_t min, int64_t max) {
+  // Each count has states of its own. With the bytes of all characters among them masks are cheap;
+  // of many counts only ASCII is, and a character beyond it is a call, as an escape always is.
+  constexpr int64_t kMany = 2000;
+  Expr character = out_.choice({out_.chars(plain()), escape_});
+  if (std::max(min, max) > kMany) {
+    const Expr beyond = out_.chars(intersection(plain(), {{0x80, 0x10ffff}}));
+    character = out_.choice({out_.chars(intersection(plain(), {{0, 0x7f}})),
+                             out_.as_rule("character", out_.choice({beyond, escape_}), false)});
+  }
+  return out_.repeat_in_place(character, min, max);
 }
 
 JsonRules::Expr JsonRules::one_of(const std::vector<CodePoints>& ranges) {

@@ -23,9 +23,10 @@ class JsonRules {
   Expr array() const { return array_; }
   Expr string() const { return string_; }
   Expr number() const { return number_; }
-  /// One character of a string, in any way to write it. Counted ones are one state each.
+  /// One character of a string, in any way to write it.
   Expr character() const { return character_; }
-  Expr counted_character() const { return counted_character_; }
+  /// So many characters of a string.
+  Expr characters(int64_t min, int64_t max);
   /// One of these characters, escaped where it must be and only there.
   Expr one_of(const std::vector<CodePoints>& ranges);
   /// Strings without escapes that are none of these.
@@ -44,7 +45,7 @@ class JsonRules {
 
   Expressions& out_;
   Expr comma_, colon_, quote_;
-  Expr space_, character_, counted_character_, plain_characters_, string_, number_;
+  Expr space_, character_, escape_, plain_characters_, string_, number_;
   Expr value_, object_, array_;
 };
 

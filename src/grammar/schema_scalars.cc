@@ -99,7 +99,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_string(const Json& schema, const st
   if (max != Expressions::kUnbounded && max < min) {
     fail_at(path, "\"minLength\" is more than \"maxLength\"");
   }
-  return out_.as_rule(path, json_.quoted(out_.repeat(json_.counted_character(), min, max)), false);
+  return out_.as_rule(path, json_.quoted(json_.characters(min, max)), false);
 }
 
 SchemaCompiler::Expr SchemaCompiler::compile_number(const Json& schema, bool integer,
