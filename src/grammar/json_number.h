@@ -26,8 +26,8 @@ struct Bound {
   bool exclusive = false;
 };
 
-/// Integers in [min, max] that are multiples of `multiple`. `min` and `max` are within ±(10^18-1).
-/// None where that would take too large a grammar.
+/// Integers in [min, max] that are multiples of `multiple`. `min` and `max` are more than the least
+/// and less than the largest int64_t. /// None where that would take too large a grammar.
 std::optional<Expressions::Expr> integers(Expressions& out, int64_t min, int64_t max,
                                           int64_t multiple);
 

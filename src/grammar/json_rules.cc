@@ -49,7 +49,7 @@ Expr make_escape(Expressions& out) {
 
 Expr make_number(Expressions& out) {
   const Expr whole =
-      out.choice({out.literal("0"), out.sequence({out.chars({{'1', '9'}}), digits(out, 0, 17)})});
+      out.choice({out.literal("0"), out.sequence({out.chars({{'1', '9'}}), digits(out, 0, 18)})});
   const Expr fraction = out.sequence({out.literal("."), digits(out, 1, 18)});
   const Expr exponent =
       out.sequence({out.chars({{'e', 'e'}, {'E', 'E'}}),

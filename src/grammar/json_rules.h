@@ -8,7 +8,7 @@
 namespace orthrus::grammar {
 
 /// The parts of JSON as expressions. Between tokens stands nothing, one space, or a new line with
-/// up to 24 spaces or 8 tabs, so that blanks cannot go on for ever; numbers have up to 18 digits
+/// up to 24 spaces or 8 tabs, so that blanks cannot go on for ever; numbers have up to 19 digits
 /// before the point, 18 behind it and 2 in the exponent, so that every parser reads them.
 class JsonRules {
  public:

@@ -1,4 +1,6 @@
+#include <charconv>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -13,7 +15,7 @@ namespace {
 
 using Json = SchemaCompiler::Json;
 
-constexpr int64_t kMaxInteger = 999'999'999'999'999'999;
+constexpr int64_t kMaxInteger = std::numeric_limits<int64_t>::max() - 1;
 
 constexpr std::string_view kTime =
     R"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))";
@@ -137,7 +139,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_number(const Json& schema, bool int
     if (multiple && !multiple->fraction.empty()) {
       fail_at(path, "\"multipleOf\" of an integer is supported only as a whole number");
     }
-    if (multiple && multiple->whole.size() > std::to_string(kMaxInteger).size()) {
+    if (multiple && multiple->whole.size() > 18) {
       fail_at(path, "\"multipleOf\" has more than 18 digits");
     }
     return compile_integer(min, max, multiple ? std::stoll(multiple->whole) : 1, path);
@@ -174,8 +176,11 @@ SchemaCompiler::Expr SchemaCompiler::compile_integer(const std::optional<Bound>&
   // The least integer that is no less than the bound, or more than it; mirrored for a maximum.
   auto least = [](const Bound& bound, bool mirror) {
     const bool negative = bound.value.negative != mirror;
-    const bool far = bound.value.whole.size() > std::to_string(kMaxInteger).size();
-    const int64_t magnitude = far ? kMaxInteger + 1 : std::stoll(bound.value.whole);
+    const std::string& digits = bound.value.whole;
+    int64_t magnitude = 0;
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), magnitude);
+    const bool far = read.ec != std::errc() || magnitude > kMaxInteger;
+    if (far) return negative ? -kMaxInteger - 1 : kMaxInteger + 1;
     const int64_t whole = negative ? -magnitude : magnitude;
     if (!bound.value.fraction.empty()) return negative ? whole : whole + 1;
     return bound.exclusive ? whole + 1 : whole;
