@@ -127,9 +127,7 @@ std::shared_ptr<const Grammar> Grammars::compiled(const std::string& kind,
   if (found != known_.end()) {
     known_.splice(known_.begin(), known_, found);
   } else {
-    known_.push_front(
-        {kind, text,
-         kind == "grammar" ? parse_gbnf(text) : json_schema_grammar(std::string_view(text))});
+    known_.push_front({kind, text, kind == "grammar" ? parse_gbnf(text) : parse_json_schema(text)});
     if (known_.size() > kKnownGrammars) known_.pop_back();
   }
   return known_.front().grammar;
