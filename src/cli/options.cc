@@ -117,6 +117,22 @@ void add_sampling_flags(CLI::App& app, GenerationFlags& flags) {
       ->group(group);
 }
 
+// docs/grammar.md
+void add_form_flags(CLI::App& app, GenerationFlags& flags) {
+  const char* group = "Form of the answer";
+  std::vector<CLI::Option*> options = {
+      app.add_option("--grammar", flags.grammar, "a grammar in GBNF"),
+      app.add_option("--grammar-file", flags.grammar_file, "the same from a file"),
+      app.add_option("-j,--json-schema", flags.json_schema, "a JSON schema, {}: any JSON"),
+      app.add_option("--json-schema-file", flags.json_schema_file, "the same from a file")};
+  for (CLI::Option* option : options) {
+    option->group(group);
+    for (CLI::Option* other : options) {
+      if (other != option) option->excludes(other);
+    }
+  }
+}
+
 // Drafts of untrained weights are poor: nobody wants them in place of trained ones unawares.
 void warn_of_trained_weights(const std::string& name) {
   const ResolvedModel model = resolve_model(name);
@@ -249,6 +265,7 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
   app.add_flag("--consensus-stats", flags.consensus_stats,
                "report KL and conflict rate in every mode")
       ->group(group);
+  add_form_flags(app, flags);
   add_sampling_flags(app, flags);
 }
 
@@ -350,6 +367,9 @@ GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags&
   options.consensus_stats = flags.consensus_stats;
   options.ignore_eos = flags.ignore_eos;
   options.stop = flags.stop;
+  options.grammar = flags.grammar_file.empty() ? flags.grammar : read_all(flags.grammar_file);
+  options.json_schema =
+      flags.json_schema_file.empty() ? flags.json_schema : read_all(flags.json_schema_file);
   SamplingOptions& sampling = options.sampling;
   sampling = model.default_sampling();
   sampling.temperature = flags.temperature.value_or(sampling.temperature);

@@ -37,6 +37,8 @@ struct GenerationFlags {
   std::string consensus = "exact";
   double consensus_threshold = 0.01;
   bool consensus_stats = false;
+  std::string grammar, grammar_file;          ///< GBNF
+  std::string json_schema, json_schema_file;  ///< of the answer
 };
 
 /// Flags that say where a prompt comes from and whether the chat template goes around it.
