@@ -1,7 +1,8 @@
 """A server that answers like `orthrus serve` with canned streams: for work on the page, and for tests of the page, the proxies
 and the dashboard that do not need a model.
 
-Usage: mock_server.py [PORT [ALIAS]]; prints its address. The first word of the last message decides on the answer: see ANSWERS.
+Usage: mock_server.py [PORT [ALIAS]]; prints its address. The first word of the last message decides on the answer: see
+ANSWERS. A model with the alias "plain" has no second view.
 SIGTERM drains: /health says 503, running answers finish and new ones are refused."""
 
 import http.server
@@ -15,8 +16,8 @@ import time
 import uuid
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "src/server/page"
-TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-         ".svg": "image/svg+xml"}
+TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+         ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 # As in src/server/page.h.
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
           "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
@@ -35,7 +36,8 @@ ANSWERS = {
     "slow": ("slowly " * 400, 0.03),
     "think": ("Four.", 0.0),
 }
-USUAL = ("An answer in **two** paragraphs, the first of which is this one.\n\nAnd this is the second, with numbers: 1, 2, 3.", 0.004)
+USUAL = ("An answer in **two** paragraphs, the first of which is this one.\n\n"
+         "And this is the second, with numbers: 1, 2, 3.", 0.004)
 RUNS = (1, 3, 5, 2, 1, 4)  # tokens of the cycles, in turn
 ALIAS = sys.argv[2] if len(sys.argv) > 2 else "canned"
 running = set()  # threads that answer
@@ -70,7 +72,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/health":
             self.send_body(503 if draining.is_set() else 200, {"status": "draining" if draining.is_set() else "ok"})
         elif path == "/v1/models":
-            self.send_body(200, {"object": "list", "data": [{"id": ALIAS, "object": "model"}]})
+            self.send_body(200, {"object": "list", "data": [{"id": ALIAS, "object": "model", "dual_view": ALIAS != "plain"}]})
         elif path == "/metrics":
             from mock_metrics import metrics
             self.send_body(200, metrics().encode(), "text/plain; version=0.0.4")

@@ -194,7 +194,8 @@ class WithAnyServer(PageTest):
 CONTRASTS = """
 const parse = (color) => color.match(/[\\d.]+/g).map(Number);
 const over = ([r, g, b, a = 1], below) => [r, g, b].map((c, i) => a * c + (1 - a) * below[i]);
-const light = (rgb) => { const [r, g, b] = rgb.map((c) => { c /= 255; return c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4; });
+const linear = (c) => (c <= 10.3 ? c / 3294 : ((c / 255 + .055) / 1.055) ** 2.4);
+const light = (rgb) => { const [r, g, b] = rgb.map(linear);
   return .2126 * r + .7152 * g + .0722 * b; };
 const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((p, q) => q - p); return (x + .05) / (y + .05); };
 const page = parse(getComputedStyle(document.body).backgroundColor).slice(0, 3);
@@ -223,8 +224,8 @@ class WithCannedAnswers(PageTest):
 
     def test_what_the_model_and_the_user_say_stays_text(self):
         text = self.ask("xss <img src=x onerror='window.hacked=8'>")
-        for part in ('<img src=x onerror="window.hacked=1">', "<script>window.hacked=2</script>", "<b onclick=window.hacked=3>bold</b>",
-                     "</code></pre><script>window.hacked=5</script>", "<svg/onload=window.hacked=6>",
+        for part in ('<img src=x onerror="window.hacked=1">', "<script>window.hacked=2</script>",
+                     "<b onclick=window.hacked=3>bold</b>", "</code></pre><script>window.hacked=5</script>", "<svg/onload=window.hacked=6>",
                      "[link](javascript:window.hacked=7)", "&lt;i&gt;", "<iframe srcdoc=x>"):
             self.assertIn(part, text)
         self.assertEqual(self.value("document.querySelectorAll('#log :is(img, script, svg, iframe, a, b, i)').length"), 0)
@@ -287,8 +288,8 @@ class WithCannedAnswers(PageTest):
         self.assertEqual(self.value(f"{LAST}.querySelector('details .text').innerText.trim()"), "The user asks for two and two.")
 
     def test_markdown_and_the_copy_buttons(self):
-        origin = CANNED.url
-        self.browser.devtools("Browser.grantPermissions", origin=origin, permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+        self.browser.devtools("Browser.grantPermissions", origin=CANNED.url,
+                              permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
         self.ask("code please")
         self.assertEqual(self.value(f"[...{TEXT}.children].map((node) => node.nodeName)"),
                          ["P", "FIGURE", "P", "OL", "H5", "P"])
@@ -354,6 +355,25 @@ class WithCannedAnswers(PageTest):
             self.browser.click("[role=alert] button")
             self.browser.wait(DONE, "the answer")
 
+    def test_what_was_refused_gives_way_to_what_is_said_instead(self):
+        self.addCleanup(self.browser.complaints)
+        self.ask("Hello")
+        self.send("refuse this")
+        self.browser.wait("document.querySelector('[role=alert]')", "the error")
+        self.ask("echo")
+        roles = [message["role"] for message in json.loads(self.source())["messages"]]
+        self.assertEqual(roles, ["user", "assistant", "user"])
+        self.assertEqual(self.value("document.querySelectorAll('.message').length"), 4)
+
+    def test_a_model_with_one_view_has_no_switch(self):
+        with serving.mock_server(alias="plain") as server:
+            self.begin(server.url)
+            self.browser.wait("document.getElementById('model').textContent === 'plain'", "the name")
+            self.ask("echo")
+            self.assertIs(json.loads(self.source())["use_diffusion_mode"], False)
+            hidden = "[...document.querySelectorAll('.switch, .compare')].map((node) => getComputedStyle(node).display)"
+            self.assertEqual(self.value(hidden), ["none", "none"])
+
     def test_what_another_page_left_in_the_browser_does_no_harm(self):
         for left in ('{"a": 1}', '[1, null]', '[{"role": "assistant"}]', "not JSON", '"text"'):
             self.browser.script("localStorage['orthrus.chat'] = args[0]; localStorage['orthrus.settings'] = args[0];", left)
@@ -362,7 +382,11 @@ class WithCannedAnswers(PageTest):
 
     def test_a_long_answer_does_not_hold_up_the_page(self):
         self.browser.script("""window.longest = 0; let last = performance.now();
-            const tick = (now) => { window.longest = Math.max(window.longest, now - last); last = now; requestAnimationFrame(tick); };
+            const tick = (now) => {
+                window.longest = Math.max(window.longest, now - last);
+                last = now;
+                requestAnimationFrame(tick);
+            };
             requestAnimationFrame(tick);""")
         for kind, least in (("long", 45000), ("line", 25000)):
             text = self.ask(kind)
@@ -397,8 +421,8 @@ CHUNK_PROPERTY = """
 const {MarkdownView} = await import('./page/markdown.js');
 let state = 12345;
 const random = (below) => { state = (Math.imul(state, 1103515245) + 12345) >>> 0; return (state >>> 8) % below; };
-const parts = ['`', '``', '```', '```py\\n', '*', '**', '***', '_', '- ', '* ', '1. ', '12) ', '# ', '### ', '---', '\\n', '\\n', '\\n\\n', ' ', '  ',
-  '    ', 'a', 'word', 'two words ', '<b>', '~~~', '~~~\\n', '+', '\\u00e9\\ud83d\\ude00', '\\\\', 'x'.repeat(990), '`'.repeat(90)];
+const parts = ['`', '``', '```', '```py\\n', '*', '**', '***', '_', '- ', '* ', '1. ', '12) ', '# ', '### ', '---', '\\n', '\\n',
+  '\\n\\n', ' ', '  ', '    ', 'a', 'word', 'two words ', '<b>', '~~~', '~~~\\n', '+', '\\u00e9\\ud83d\\ude00', '\\\\', 'x'.repeat(990), '`'.repeat(90)];
 for (let round = 0; round < 3000; ++round) {
   let source = '';
   for (let i = random(24); i >= 0; --i) source += parts[random(parts.length - (random(8) ? 2 : 0))];
@@ -406,7 +430,7 @@ for (let round = 0; round < 3000; ++round) {
     const parent = document.createElement('div');
     let end = 0;
     const view = new MarkdownView(parent, (node, text, start) => {
-      if (source.slice(start, start + text.length) !== text) throw new Error('a piece is not of its place: ' + JSON.stringify(source));
+      if (source.slice(start, start + text.length) !== text) throw new Error('misplaced: ' + JSON.stringify(source));
       node.append(text);
     });
     for (const piece of pieces) view.append(piece);

@@ -66,7 +66,8 @@ class Browser:
     def script(self, source, *arguments):
         """Runs the body of an async function with `arguments`, gives what it returns."""
         wrapped = "const done = arguments[arguments.length - 1]; const given = [...arguments].slice(0, -1);" \
-                  f"(async (...args) => {{ {source} }})(...given).then((value) => done({{value}}), (error) => done({{error: String(error)}}));"
+                  f"(async (...args) => {{ {source} }})(...given)" \
+                  ".then((value) => done({value}), (error) => done({error: String(error)}));"
         result = self.call("POST", "/execute/async", {"script": wrapped, "args": list(arguments)})
         if "error" in result:
             raise WebDriverError(result["error"])

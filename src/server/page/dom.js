@@ -1,6 +1,6 @@
 // Small helpers around the DOM. Nothing on this page ever sets innerHTML: text is text.
 
-/** An element with properties (`class`, `aria-*`, `data-*` and others as attributes, `on*` as listeners) and children. */
+/** An element with attributes (those named `on*` are listeners) and children. */
 export function element(name, attributes = {}, ...children) {
   const node = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {

@@ -13,7 +13,8 @@ const send = byId('send');
 const scroller = byId('scroller');
 const settings = new Settings(() => log.classList.toggle('tinted', settings.tint));
 
-let messages = [];   // {role, content}; answers: reasoning, runs, thought_runs, request, system, figures, finish, comparison
+// {role, content}, and of answers: reasoning, runs, thought_runs, request, system, figures, finish, comparison
+let messages = [];
 let views = [];      // the answers' views, beside `messages`
 let running = null;  // AbortController of what runs
 let at_end = true;   // whether the reader follows the answer's end
@@ -64,7 +65,8 @@ function set_running(controller) {
   for (const view of views) if (view) view.regenerate.disabled = view.compare.disabled = Boolean(running);
 }
 
-/** Runs a request to its end. `on_text(text)` sees each chunk's. Returns 'stop', 'length', 'stopped' or 'cut' and the error. */
+/** Runs a request to its end; `on_text(text)` sees each chunk's. Returns how it ended ('stop', 'length', 'stopped', 'cut') and,
+ * of 'cut', the error. */
 async function run(request, turns, progress, on_text) {
   const controller = new AbortController();
   set_running(controller);
@@ -88,7 +90,9 @@ async function answer() {
   const {system} = settings;
   const turns = history(messages.length, system);
   const progress = new Progress();
-  const message = {role: 'assistant', content: '', reasoning: '', request, system, finish: 'cut', figures: progress.figures()};
+  const message = {
+    role: 'assistant', content: '', reasoning: '', request, system, finish: 'cut', figures: progress.figures(),
+  };
   const update = () => Object.assign(message, {
     content: progress.content,
     reasoning: progress.reasoning,
@@ -116,7 +120,9 @@ async function answer() {
 }
 
 function drop_last() {
-  views.pop()?.node.remove();
+  clear_error();
+  log.lastElementChild.remove();
+  views.pop();
   messages.pop();
   mark_last();
 }
@@ -178,11 +184,13 @@ function clear_error() {
 function show_error(error) {
   clear_error();
   const buttons = element('div', {class: 'actions'});
-  if (error.status === 401) {
-    buttons.append(element('button', {type: 'button', class: 'small', onclick: () => settings.open('key')}, 'Enter the API key'));
-  }
+  const offer = (name, onclick) => buttons.append(element('button', {type: 'button', class: 'small', onclick}, name));
+  if (error.status === 401) offer('Enter the API key', () => settings.open('key'));
   if (messages.at(-1)?.role === 'user') {
-    buttons.append(element('button', {type: 'button', class: 'small', onclick: () => { send.focus(); answer(); }}, 'Try again'));
+    offer('Try again', () => {
+      send.focus();
+      answer();
+    });
   }
   const box = element('div', {class: 'error', role: 'alert'}, element('p', {}, error.message), buttons);
   log.append(box);
@@ -190,7 +198,7 @@ function show_error(error) {
   watch_health();
 }
 
-/** The state that /health names, looked at again every two seconds until the server is ready. */
+/** Shows the state that /health names; looks again every two seconds until the server is ready. */
 async function watch_health() {
   const health = byId('health');
   let state = 'gone';
@@ -207,13 +215,14 @@ async function watch_health() {
 
 /** Says which model is served. Requests do not name it: the page is the server's own. */
 async function name_model() {
-  let model = '';
+  let model = {};
   try {
-    const {body} = await get('v1/models', settings.key);
-    model = body.data?.[0]?.id ?? '';
+    model = (await get('v1/models', settings.key)).body.data?.[0] ?? {};
   } catch { /* the health is looked at again, and then this */ }
-  byId('model').textContent = model;
-  document.title = model ? `${model} · orthrus` : 'orthrus';
+  byId('model').textContent = model.id ?? '';
+  document.title = model.id ? `${model.id} · orthrus` : 'orthrus';
+  settings.plain = model.dual_view === false;
+  document.body.classList.toggle('plain', settings.plain);
 }
 
 function fit_prompt() {
@@ -231,6 +240,7 @@ byId('composer').addEventListener('submit', async (event) => {
   if (!content) return;
   prompt.value = '';
   fit_prompt();
+  if (messages.at(-1)?.role === 'user') drop_last();  // it was refused, and this is said instead
   show({role: 'user', content});
   keep();
   answer();

@@ -11,7 +11,11 @@ const kItem = /^(\s*)([-*+]|\d{1,9}[.)])\s+(?=\S)/;
 const kHeading = /^(#{1,6})\s+(?=\S)/;
 const kRule = /^\s{0,3}([-*_])\s*(\1\s*){2,}$/;
 // A line of which only so much is known can still become one of the above.
-const kUndecided = /^\s*(#{0,6}|[-*_+]|\d{1,9}[.)]?)\s*$|^\s*([-*_])\s*(\2\s*)+$|^\s*(`{1,2}|~{1,2}|`{3,}[^`]{0,80}|~{3,}.{0,80})$/;
+const kUndecided = new RegExp([
+  /^\s*(#{0,6}|[-*_+]|\d{1,9}[.)]?)\s*$/,                    // heading, item
+  /^\s*([-*_])\s*(\2\s*)+$/,                                // rule
+  /^\s*(`{1,2}|~{1,2}|`{3,}[^`]{0,80}|~{3,}.{0,80})$/,       // fence
+].map((part) => part.source).join('|'));
 
 export class MarkdownView {
   /** Appends to `parent`; `paint(parent, text, start)` puts a piece of the source into the document;
@@ -220,7 +224,7 @@ export class MarkdownView {
 
 const kLater = -2;
 
-/** Where the run of marks that closes `mark` begins, within reach of `from`; kLater: not in this text yet; -1: nowhere. */
+/** Where the marks that close `mark` stand, within reach of `from`; kLater: not in this text yet; -1: nowhere. */
 function closing(text, mark, from, whole) {
   const runs = mark[0] === '`' ? /`+/g : /\*+/g;
   runs.lastIndex = from;

@@ -24,7 +24,7 @@ export class AnswerView {
     this.comparison = element('div', {class: 'comparison', hidden: true});
     this.copy = copyButton(() => this.source, 'Copy this answer');
     this.regenerate = element('button', {type: 'button', class: 'small', onclick: actions.regenerate}, 'Regenerate');
-    this.compare = element('button', {type: 'button', class: 'small', onclick: actions.compare}, 'Compare with AR');
+    this.compare = element('button', {type: 'button', class: 'small compare', onclick: actions.compare}, 'Compare with AR');
     this.buttons = element('div', {class: 'actions', hidden: true}, this.copy, this.regenerate, this.compare);
     this.node = element('article', {class: 'message answer'}, element('h2', {}, 'Answer'),
       this.thought, this.text, this.figures, this.buttons, this.comparison);
@@ -88,7 +88,8 @@ export class AnswerView {
     this.thinking.textContent = 'Thought';
     const ends = {length: ' · ended at the token limit', stopped: ' · stopped', cut: ' · broken off'};
     this.figures.textContent = summary(message.request, message.figures) + (ends[message.finish] ?? '');
-    this.compare.textContent = message.request.use_diffusion_mode === false ? 'Compare with dual view' : 'Compare with AR';
+    const was_plain = message.request.use_diffusion_mode === false;
+    this.compare.textContent = was_plain ? 'Compare with dual view' : 'Compare with AR';
     this.compare.hidden = message.figures.tokens === 0;
     if (message.comparison) this.show_comparison(message, message.comparison);
     this.buttons.hidden = false;

@@ -25,15 +25,16 @@ export class Progress {
     const choice = chunk.choices?.[0];
     const content = choice?.delta?.content ?? '';
     const reasoning = choice?.delta?.reasoning_content ?? '';
-    // The tokens of each cycle that the chunk is of: mostly one; more where text was held back, and then the longest one tints
-    // it. Without the server's extension a chunk counts as a token, and nothing is known of cycles.
+    // The tokens of each cycle that the chunk is of: mostly one cycle; several where text was held back, and then the
+    // longest tints it. Without the server's extension a chunk counts as a token, and nothing is known of cycles.
     const cycles = chunk.orthrus?.cycles ?? [];
     const longest = Math.max(1, ...cycles);
     this.content += content;
     this.reasoning += reasoning;
     this.runs.add(content.length, longest);
     this.thought_runs.add(reasoning.length, longest);
-    const tokens = chunk.orthrus ? cycles.reduce((sum, length) => sum + length, 0) : Number(Boolean(content || reasoning));
+    const counted = cycles.reduce((sum, length) => sum + length, 0);
+    const tokens = chunk.orthrus ? counted : Number(Boolean(content || reasoning));
     if (tokens > 0) this.count(tokens);
     this.cycles += cycles.length;
     this.passes += chunk.orthrus?.forward_passes ?? 0;

@@ -5,7 +5,7 @@ import {element} from './dom.js';
 const kLongText = 4096;  // appending to a text node copies it
 
 export class Runs {
-  /** `list` as that of another one: [end, tokens, end, tokens, ...], ends in UTF-16 units from the start of the text. */
+  /** `list` as that of another one: [end, tokens, end, tokens, ...]; ends count from the start of the text. */
   constructor(list = []) {
     this.list = list;
   }
@@ -18,7 +18,7 @@ export class Runs {
     else this.list.push(end, tokens);
   }
 
-  /** Appends `text`, which stands at `start`, to `parent`: plain where a cycle gave one token, else a tinted span. */
+  /** Appends `text`, which stands at `start`, to `parent`: as it is where a cycle gave one token, else in a span. */
   paint(parent, text, start) {
     const end = start + text.length;
     let run = this.find(start);

@@ -4,7 +4,9 @@ import {byId} from './dom.js';
 import {load, save} from './store.js';
 
 const kNumbers = ['temperature', 'top_p', 'max_tokens', 'seed', 'draft_max'];
-const kDefaults = {system: '', temperature: '', top_p: '', max_tokens: '', seed: '', draft_max: '', tint: true, dual: true};
+const kDefaults = {
+  system: '', temperature: '', top_p: '', max_tokens: '', seed: '', draft_max: '', tint: true, dual: true,
+};
 
 export class Settings {
   /** `on_change()` is called after each change. */
@@ -12,6 +14,7 @@ export class Settings {
     this.dialog = byId('settings');
     this.form = this.dialog.querySelector('form');
     this.dual = byId('dual');
+    this.plain = false;  // the model has no second view
     this.on_change = on_change;
     this.show({...kDefaults, ...load('settings', {})});
     // The key is for this tab: what stays in the browser for good is readable to whoever uses it next.
@@ -41,8 +44,7 @@ export class Settings {
       const field = this.form.elements[name];
       if (field.value !== '' && field.validity.valid) parameters[name] = field.valueAsNumber;
     }
-    // Only what departs from the server's choice is sent: a model without a second view is served too.
-    if (!this.dual.checked) parameters.use_diffusion_mode = false;
+    if (this.plain || !this.dual.checked) parameters.use_diffusion_mode = false;
     return parameters;
   }
 

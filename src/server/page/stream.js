@@ -18,7 +18,7 @@ export async function get(path, key = '') {
   }
 }
 
-/** Sends a chat completion and yields its chunks as they come. Throws ApiError; AbortError where `signal` stopped it. */
+/** Sends a chat completion and yields its chunks as they come. Throws ApiError, or AbortError where `signal` says so. */
 export async function* chat(request, key, signal) {
   const response = await reach('v1/chat/completions', {
     method: 'POST',
