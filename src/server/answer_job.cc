@@ -70,6 +70,7 @@ struct AnswerJob::Choice : EngineListener {
     AnswerStep step;
     step.text = std::exchange(text, {});
     step.cycle_tokens = static_cast<int64_t>(std::exchange(new_tokens, 0));
+    step.forward_passes = so_far.forward_passes - std::exchange(told_passes, so_far.forward_passes);
     const auto tail = [&](const auto& all) {
       return std::remove_cvref_t<decltype(all)>(all.end() - step.cycle_tokens, all.end());
     };
@@ -85,6 +86,7 @@ struct AnswerJob::Choice : EngineListener {
   std::string text;  // since the last step
   size_t told_tokens = 0;
   size_t new_tokens = 0;  // since the last step
+  int64_t told_passes = 0;
   Clock::time_point last_time;
 };
 

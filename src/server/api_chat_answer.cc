@@ -134,7 +134,7 @@ std::string ChatStream::flush(int64_t choice, const std::vector<AnswerEvent>& ev
   if (request_.wants_logprobs()) {
     body["choices"][0]["logprobs"] = chat_logprobs(tokenizer_, pending.token_ids, pending.logprobs);
   }
-  body["orthrus"] = pending.cycles_json();
+  body["orthrus"] = pending.json();
   pending = {};
   return sse_event(body);
 }
@@ -158,7 +158,7 @@ std::string ChatStream::done(int64_t choice, const GenerateResult& result) {
     entry["logprobs"] = chat_logprobs(tokenizer_, state.pending.token_ids, state.pending.logprobs);
   }
   entry["finish_reason"] = finish_reason_name(result.finish_reason, state.parser.calls() > 0);
-  body["orthrus"] = state.pending.cycles_json();
+  body["orthrus"] = state.pending.json();
   body["timings"] = timings_json(result);
   usage_.add(result, choice == 0, reasoning_tokens(state.parser, result, tokenizer_));
   return out + sse_event(body);

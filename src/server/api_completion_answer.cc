@@ -75,7 +75,7 @@ void CompletionStream::take_pending(Choice& state, Json& body) {
     body["choices"][0]["logprobs"] =
         state.logprobs.answer(state.pending.token_ids, state.pending.logprobs);
   }
-  body["orthrus"] = state.pending.cycles_json();
+  body["orthrus"] = state.pending.json();
   state.pending = {};
 }
 

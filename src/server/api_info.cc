@@ -20,7 +20,8 @@ Json model_json(const ModelCard& card, std::string_view name) {
           {"object", "model"},
           {"created", card.created},
           {"owned_by", "orthrus"},
-          {"max_model_len", card.max_seq_len}};
+          {"max_model_len", card.max_seq_len},
+          {"dual_view", card.dual_view}};
 }
 
 // llama-server's: the text, or the bytes where they are part of a character.

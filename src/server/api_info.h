@@ -17,6 +17,7 @@ struct ModelCard {
   std::vector<std::string> names;  ///< ApiContext::models
   int64_t created = 0;             ///< seconds since 1970
   int64_t max_seq_len = 0;
+  bool dual_view = false;  ///< has a diffusion view
 };
 
 nlohmann::ordered_json models_body(const ModelCard& card);

@@ -1147,9 +1147,10 @@ constexpr std::string_view kOpenApi = R"json({
           "object": {"type": "string", "enum": ["model"]},
           "created": {"type": "integer"},
           "owned_by": {"type": "string"},
-          "max_model_len": {"type": "integer"}
+          "max_model_len": {"type": "integer"},
+          "dual_view": {"type": "boolean"}
         },
-        "required": ["id", "object", "created", "owned_by", "max_model_len"],
+        "required": ["id", "object", "created", "owned_by", "max_model_len", "dual_view"],
         "additionalProperties": false
       },
       "Models": {

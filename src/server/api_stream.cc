@@ -18,9 +18,10 @@ void PendingStep::add(const AnswerStep& step) {
   token_ids.insert(token_ids.end(), step.token_ids.begin(), step.token_ids.end());
   logprobs.insert(logprobs.end(), step.logprobs.begin(), step.logprobs.end());
   if (step.cycle_tokens > 0) cycles.push_back(step.cycle_tokens);
+  forward_passes += step.forward_passes;
 }
 
-Json PendingStep::cycles_json() const { return {{"cycles", cycles}}; }
+Json PendingStep::json() const { return {{"cycles", cycles}, {"forward_passes", forward_passes}}; }
 
 std::string sse_event(const Json& data) { return "data: " + dump_json_line(data) + "\n\n"; }
 

@@ -26,6 +26,7 @@ struct AnswerStep {
   std::vector<int32_t> token_ids;       ///< where log probabilities are asked for
   std::vector<TokenLogprobs> logprobs;  ///< of token_ids
   int64_t cycle_tokens = 0;             ///< tokens that this step's cycle gave; 0: none (the end)
+  int64_t forward_passes = 0;           ///< since the step before, those that gave no token too
 };
 
 /// Steps that did not make a chunk yet: their text is held back.
@@ -33,11 +34,12 @@ struct PendingStep {
   std::vector<int32_t> token_ids;
   std::vector<TokenLogprobs> logprobs;
   std::vector<int64_t> cycles;
+  int64_t forward_passes = 0;
 
   void add(const AnswerStep& step);
-  /// {"cycles": [...]}: the tokens of each cycle that the chunk's text is made of; most chunks are
-  /// of one.
-  nlohmann::ordered_json cycles_json() const;
+  /// {"cycles": [...], "forward_passes"}: the tokens of each cycle that the chunk's text is made of
+  /// (most chunks are of one), and the passes that they took.
+  nlohmann::ordered_json json() const;
 };
 
 /// An event of a stream (server-sent events): "data: JSON\n\n".

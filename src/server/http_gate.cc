@@ -107,7 +107,8 @@ std::optional<HttpAnswer> HttpGate::check(HttpRequest& request) const {
   // Without this any page on the web could make a browser post here: not to read the answer, but
   // to have it computed.
   if (!allowed_origin && !is_safe(request.method) && is_cross_origin(request)) {
-    return error_answer(403, "requests from pages of other origins are not allowed (see --cors-origin)",
+    return error_answer(403,
+                        "requests from pages of other origins are not allowed (see --cors-origin)",
                         "origin_not_allowed");
   }
   request.client = request.address;

@@ -96,7 +96,8 @@ Service::~Service() {
 
 void Service::serve(Generator& generator, const EngineOptions& engine_options) {
   const LoadedModel& loaded = generator.loaded();
-  ModelCard card{options_.names, std::time(nullptr), generator.max_seq_len()};
+  ModelCard card{options_.names, std::time(nullptr), generator.max_seq_len(),
+                 loaded.model.has_diffusion()};
   served_ = std::make_unique<Served>(generator, engine_options, std::move(card));
   ApiContext& context = served_->context;
   context.models = options_.names;

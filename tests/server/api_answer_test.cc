@@ -153,11 +153,11 @@ TEST(ChatStream, Chunks) {
   EXPECT_EQ(stream.step(1, {"", {}, {}, 3}), "");  // held back, but its cycle counts
   EXPECT_EQ(stream.step(1, {"Hi\n", {}, {}, 2}),
             head + R"({"content":"Hi\n"},"logprobs":null,"finish_reason":null}],)"
-                   R"("orthrus":{"cycles":[3,2]}})"
+                   R"("orthrus":{"cycles":[3,2],"forward_passes":0}})"
                    "\n\n");
   EXPECT_EQ(stream.done(1, result_of("Hi")),
             head +
-                R"({},"logprobs":null,"finish_reason":"stop"}],"orthrus":{"cycles":[]},)"
+                R"({},"logprobs":null,"finish_reason":"stop"}],"orthrus":{"cycles":[],"forward_passes":0},)"
                 R"("timings":)" +
                 kTimings + "}\n\n");
   EXPECT_EQ(stream.end(), kSseDone);
@@ -230,7 +230,7 @@ TEST(CompletionStream, EchoesAndCounts) {
             R"({"index":0,"text":"Hi","logprobs":null,"finish_reason":null})");
   EXPECT_EQ(stream.step(0, {"", {}, {}, 1}), "");
   const auto step = events_of(stream.step(0, {" a", {}, {}, 2}));
-  EXPECT_EQ(step[0]["orthrus"].dump(), R"({"cycles":[1,2]})");
+  EXPECT_EQ(step[0]["orthrus"].dump(), R"({"cycles":[1,2],"forward_passes":0})");
   const auto done = events_of(stream.done(0, result_of("Hi")));
   EXPECT_EQ(done[0]["choices"][0].dump(),
             R"({"index":0,"text":"","logprobs":null,"finish_reason":"stop"})");
