@@ -352,12 +352,17 @@ LanguageModel load_language_model(const ModelFlags& flags, int64_t batch) {
 
 GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags& model_flags,
                                  const LanguageModel& model) {
+  return generate_options(flags, model_flags, model.default_sampling(), model.info().block_size);
+}
+
+GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags& model_flags,
+                                 const SamplingOptions& defaults, int64_t block_size) {
   GenerateOptions options;
   options.max_new_tokens = flags.max_tokens;
-  options.use_diffusion_mode = model_flags.view != "ar" && model.has_diffusion_view();
+  options.use_diffusion_mode = model_flags.view != "ar" && block_size > 0;
   options.draft_max = parse_draft_max(flags.draft_max);
   if (!options.use_diffusion_mode) warn_of_unused_draft_flags(flags, model_flags);
-  const int64_t most_drafts = model.info().block_size - 1;
+  const int64_t most_drafts = block_size - 1;
   if (options.use_diffusion_mode && options.draft_max > most_drafts) {
     spdlog::info("--draft-max {}: the model drafts at most {} tokens a cycle", options.draft_max,
                  most_drafts);
@@ -371,7 +376,7 @@ GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags&
   options.json_schema =
       flags.json_schema_file.empty() ? flags.json_schema : read_all(flags.json_schema_file);
   SamplingOptions& sampling = options.sampling;
-  sampling = model.default_sampling();
+  sampling = defaults;
   sampling.temperature = flags.temperature.value_or(sampling.temperature);
   sampling.top_k = flags.top_k.value_or(sampling.top_k);
   sampling.top_p = flags.top_p.value_or(sampling.top_p);

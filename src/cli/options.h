@@ -90,6 +90,9 @@ LanguageModel load_language_model(const ModelFlags& flags, int64_t batch = 1);
 /// temperature is above 0.
 GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags& model_flags,
                                  const LanguageModel& model);
+/// The same over these defaults; `block_size` is 0 without a diffusion view.
+GenerateOptions generate_options(const GenerationFlags& flags, const ModelFlags& model_flags,
+                                 const SamplingOptions& defaults, int64_t block_size);
 
 /// The user's text: plain arguments, -p, or -f (one newline at its end is dropped unless
 /// `keep_newline`). Error(kUsage) where there is none or more than one.

@@ -85,6 +85,8 @@ class ServeCommand : public Command {
     add_model_flags(app, model_flags_);
     add_server_flags(app);
     add_scheduler_flags(app);
+    add_generation_flags(app, generation_);
+    app.footer("Flags of generation are what a request has that does not say otherwise.");
   }
 
   int run() override {
@@ -232,7 +234,14 @@ class ServeCommand : public Command {
     engine.prefill_mode =
         prefill_mode_ == "separate" ? PrefillMode::kSeparate : PrefillMode::kMixed;
     termination.expect();
-    service.serve(generator, engine);
+    const LoadedModel& loaded = generator.loaded();
+    const int64_t block_size = loaded.model.has_diffusion() ? loaded.model.config.block_size : 0;
+    std::optional<uint64_t> seed;
+    if (generation_.seed.value_or(-1) >= 0) seed = static_cast<uint64_t>(*generation_.seed);
+    service.serve(
+        generator, engine,
+        generate_options(generation_, model_flags_, generator.default_sampling(), block_size),
+        seed);
     print_stderr(fmt::format("{}: ready at http://{}:{}{}\n", model_flags_.model, url_host(host_),
                              service.port(), no_page_ ? "/v1" : "/"));
     termination.wait();
@@ -243,6 +252,7 @@ class ServeCommand : public Command {
   }
 
   ModelFlags model_flags_;
+  GenerationFlags generation_;
   std::string host_ = "127.0.0.1";
   int port_ = 8080;
   std::vector<std::string> aliases_, api_keys_, cors_origins_;

@@ -68,7 +68,8 @@ ChatRequest parse_chat_request(std::string_view text, const ApiContext& context)
   read_model(body, context);
   read_chat(body, request);
   read_generation(body, context, request);
-  request.options.max_new_tokens = read_max_tokens(body, "max_completion_tokens", 1);
+  const int64_t max_tokens = read_max_tokens(body, "max_completion_tokens", 1);
+  if (max_tokens >= 0) request.options.max_new_tokens = max_tokens;
   const bool logprobs = body.boolean("logprobs", false);
   const int64_t top = body.integer("top_logprobs", 0, 20, 0);
   if (body.has("top_logprobs") && !logprobs) {

@@ -47,7 +47,11 @@ CompletionRequest parse_completion_request(std::string_view text, const ApiConte
   request.prompts = read_prompts(body, context);
   read_generation(body, context, request);
   const int64_t max_tokens = read_max_tokens(body, nullptr, 0);
-  request.options.max_new_tokens = max_tokens < 0 ? kDefaultMaxTokens : max_tokens;
+  if (max_tokens >= 0) {
+    request.options.max_new_tokens = max_tokens;
+  } else if (request.options.max_new_tokens < 0) {
+    request.options.max_new_tokens = kDefaultMaxTokens;
+  }
   request.echo = body.boolean("echo", false);
   request.options.logprobs = body.integer("logprobs", 0, 20, -1);
   request.options.prompt_logprobs = request.echo && request.wants_logprobs();

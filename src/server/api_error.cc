@@ -37,34 +37,6 @@ nlohmann::ordered_json error_body(const ApiError& error) {
             {"code", text_or_null(error.code)}}}};
 }
 
-ApiError unauthorized() {
-  return {401,
-          kInvalid,
-          "Wrong or missing API key (Authorization: Bearer KEY).",
-          {},
-          "invalid_api_key"};
-}
-
-ApiError not_found(const std::string& path) {
-  return {404, kInvalid, fmt::format("There is nothing at {}.", printable(path)), {}, "not_found"};
-}
-
-ApiError method_not_allowed(const std::string& method, const std::string& path) {
-  return {405,
-          kInvalid,
-          fmt::format("{} does not take {}.", printable(path), printable(method)),
-          {},
-          "method_not_allowed"};
-}
-
-ApiError body_too_large(size_t most_bytes) {
-  return {413,
-          kInvalid,
-          fmt::format("The body is larger than {} bytes.", most_bytes),
-          {},
-          "body_too_large"};
-}
-
 ApiError queue_full() {
   return {
       429, "rate_limit_error", "Too many requests are waiting; try again later.", {}, "queue_full"};

@@ -38,10 +38,6 @@ ApiError api_error(const Error& error, const std::string& param = {});
 nlohmann::ordered_json error_body(const ApiError& error);
 
 /// Errors of the server itself, in one place so that they look alike.
-ApiError unauthorized();
-ApiError not_found(const std::string& path);
-ApiError method_not_allowed(const std::string& method, const std::string& path);
-ApiError body_too_large(size_t most_bytes);
 ApiError queue_full();
 ApiError not_ready(const std::string& why);  ///< 503: loading or draining
 /// /v1/embeddings and /v1/responses. 404: clients try again after a 5xx.

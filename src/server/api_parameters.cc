@@ -67,7 +67,6 @@ void read_logit_bias(ObjectReader& body, const ApiContext& context, SamplingOpti
 }
 
 void read_sampling(ObjectReader& body, const ApiContext& context, SamplingOptions& sampling) {
-  sampling = context.sampling;
   sampling.temperature = body.number("temperature", 0, 100, sampling.temperature);
   sampling.top_p = body.number("top_p", 0, 1, sampling.top_p, true);
   sampling.top_k = std::max<int64_t>(0, body.integer("top_k", -1, kMaxInt, sampling.top_k));
@@ -92,17 +91,19 @@ void add_stop(const Json& stop, const std::string& path, std::vector<std::string
 void read_stop(ObjectReader& body, std::vector<std::string>& stops) {
   const Json* stop = body.find("stop");
   if (!stop) return;
+  stops.clear();
   if (!stop->is_array()) return add_stop(*stop, "stop", stops);
   body.array("stop", kMaxStops);
   for (size_t i = 0; i < stop->size(); ++i) add_stop((*stop)[i], fmt::format("stop[{}]", i), stops);
 }
 
 void read_drafting(ObjectReader& body, GenerateOptions& options) {
-  options.use_diffusion_mode = body.boolean("use_diffusion_mode", true);
-  options.draft_max = body.integer("draft_max", -1, kMaxInt, -1);
-  const int rule = body.choice("consensus", {"exact", "rejection", "kl"}, 0);
-  options.consensus = std::array{Consensus::kExact, Consensus::kRejection,
-                                 Consensus::kKl}[static_cast<size_t>(rule)];
+  options.use_diffusion_mode = body.boolean("use_diffusion_mode", options.use_diffusion_mode);
+  options.draft_max = body.integer("draft_max", -1, kMaxInt, options.draft_max);
+  constexpr std::array kRules = {Consensus::kExact, Consensus::kRejection, Consensus::kKl};
+  const auto usual = std::find(kRules.begin(), kRules.end(), options.consensus) - kRules.begin();
+  options.consensus = kRules[static_cast<size_t>(
+      body.choice("consensus", {"exact", "rejection", "kl"}, static_cast<int>(usual)))];
   options.consensus_threshold =
       body.number("consensus_threshold", 0, 1e6, options.consensus_threshold, true);
 }
@@ -128,8 +129,9 @@ std::string read_json_schema(ObjectReader& format) {
 }
 
 void read_format(ObjectReader& body, GenerateOptions& options) {
-  options.grammar = body.string("grammar", kMaxGrammarBytes);
   const Json* member = body.object("response_format");
+  if (member || body.has("grammar")) options.json_schema.clear(), options.grammar.clear();
+  options.grammar = body.string("grammar", kMaxGrammarBytes, options.grammar);
   if (!member) return;
   ObjectReader format(*member, "response_format");
   if (!format.has("type")) format.fail("type", "one of \"text\", \"json_object\", \"json_schema\"");
@@ -193,10 +195,11 @@ void read_model(ObjectReader& body, const ApiContext& context) {
 }
 
 void read_generation(ObjectReader& body, const ApiContext& context, GenerationRequest& request) {
+  request.options = context.defaults;
   request.n = body.integer("n", 1, kMaxChoices, 1);
   read_sampling(body, context, request.options.sampling);
   read_stop(body, request.options.stop);
-  request.options.ignore_eos = body.boolean("ignore_eos", false);
+  request.options.ignore_eos = body.boolean("ignore_eos", request.options.ignore_eos);
   read_format(body, request.options);
   read_drafting(body, request.options);
   read_stream(body, request);

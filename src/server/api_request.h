@@ -14,7 +14,7 @@ namespace orthrus {
 /// What reading a request needs to know of the server.
 struct ApiContext {
   std::vector<std::string> models;  ///< names that a request may use; the first one is in answers
-  SamplingOptions sampling;         ///< defaults: those of the model's generation_config.json
+  GenerateOptions defaults;         ///< what a request does not say
   uint64_t seed = 0;                ///< for a request without one: drawn by the caller
   int64_t vocab_size = 0;           ///< token ids are below
   bool thinks = false;  ///< the model's template or vocabulary knows <think> and </think>

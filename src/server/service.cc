@@ -72,6 +72,7 @@ struct Service::Served {
   ModelCard card;
   ApiContext context;
   std::string fingerprint;
+  std::optional<uint64_t> seed;
   std::jthread thread;  // last: the engine runs while the rest is there
 };
 
@@ -94,16 +95,18 @@ Service::~Service() {
   workers_.join();
 }
 
-void Service::serve(Generator& generator, const EngineOptions& engine_options) {
+void Service::serve(Generator& generator, const EngineOptions& engine_options,
+                    GenerateOptions defaults, std::optional<uint64_t> seed) {
   const LoadedModel& loaded = generator.loaded();
   ModelCard card{options_.names, std::time(nullptr), generator.max_seq_len(),
                  loaded.model.has_diffusion()};
   served_ = std::make_unique<Served>(generator, engine_options, std::move(card));
   ApiContext& context = served_->context;
   context.models = options_.names;
-  context.sampling = generator.default_sampling();
+  context.defaults = std::move(defaults);
   context.vocab_size = loaded.model.config.vocab_size;
   context.thinks = thinks(loaded.tokenizer);
+  served_->seed = seed;
   served_->fingerprint = fmt::format("orthrus-{}-{}", options_.version, loaded.weights);
   metrics_.set_model({options_.names.front(), loaded.weights, loaded.model.has_diffusion(),
                       loaded.model.has_diffusion() ? loaded.model.config.block_size : 0});
@@ -202,7 +205,7 @@ void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply
   try {
     Served& model = served();
     ApiContext context = model.context;
-    context.seed = draw_seed();
+    context.seed = model.seed ? *model.seed : draw_seed();
     AnswerHead head{(chat ? "chatcmpl-" : "cmpl-") + request.id, std::time(nullptr),
                     options_.names.front(), model.fingerprint};
     const LoadedModel& loaded = model.loaded();

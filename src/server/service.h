@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -44,8 +45,9 @@ class Service {
   uint16_t port() const { return http_->port(); }
 
   /// Serves this model from now on; once. The generator must outlive the service and is used by
-  /// nobody else.
-  void serve(Generator& generator, const EngineOptions& engine_options);
+  /// nobody else. `defaults`: what requests do not say; without `seed` each request's is drawn.
+  void serve(Generator& generator, const EngineOptions& engine_options, GenerateOptions defaults,
+             std::optional<uint64_t> seed);
 
   /// Requests get 503 from now on; those under way have drain_timeout, or until `hurry`. Returns
   /// whether all of them have been answered.

@@ -300,6 +300,39 @@ TEST(ApiRequest, JsonFormsBecomeSchemas) {
             R"({"type":"object","properties":{"z":{"type":"string"},"a":{"type":"null"}}})");
 }
 
+TEST(ApiRequest, SaysOnlyWhatIsNotTheServersDefault) {
+  ApiContext context = test_context();
+  context.defaults.draft_max = 3;
+  context.defaults.consensus = Consensus::kKl;
+  context.defaults.consensus_threshold = 0.5;
+  context.defaults.max_new_tokens = 9;
+  context.defaults.stop = {"END"};
+  context.defaults.grammar = "root ::= [0-9]";
+  context.defaults.sampling.presence_penalty = 0.5;
+  const GenerateOptions usual = parse_chat_request(chat_body(), context).options;
+  EXPECT_EQ(usual.draft_max, 3);
+  EXPECT_EQ(usual.consensus, Consensus::kKl);
+  EXPECT_EQ(usual.consensus_threshold, 0.5);
+  EXPECT_EQ(usual.max_new_tokens, 9);
+  EXPECT_EQ(usual.stop, std::vector<std::string>{"END"});
+  EXPECT_EQ(usual.grammar, "root ::= [0-9]");
+  EXPECT_EQ(usual.sampling.presence_penalty, 0.5);
+  const GenerateOptions said =
+      parse_chat_request(chat_body(R"("draft_max": -1, "consensus": "exact", "max_tokens": 4,
+          "consensus_threshold": 0.1, "stop": "X", "presence_penalty": 0,
+          "response_format": {"type": "json_object"})"),
+                         context)
+          .options;
+  EXPECT_EQ(said.draft_max, -1);
+  EXPECT_EQ(said.consensus, Consensus::kExact);
+  EXPECT_EQ(said.consensus_threshold, 0.1);
+  EXPECT_EQ(said.max_new_tokens, 4);
+  EXPECT_EQ(said.stop, std::vector<std::string>{"X"});
+  EXPECT_EQ(said.grammar, "");
+  EXPECT_EQ(said.json_schema, R"({"type":"object"})");
+  EXPECT_EQ(said.sampling.presence_penalty, 0);
+}
+
 TEST(ApiErrors, OfTheEngineAndTheirBodies) {
   EXPECT_EQ(error_body(api_error(Error(ErrorKind::kInput, "too long"), "messages")).dump(),
             R"({"error":{"message":"too long","type":"invalid_request_error",)"
@@ -308,11 +341,8 @@ TEST(ApiErrors, OfTheEngineAndTheirBodies) {
   EXPECT_EQ(internal.status, 500);
   EXPECT_EQ(std::string(internal.what()).find("secret"), std::string::npos);
   EXPECT_EQ(queue_full().status, 429);
-  EXPECT_EQ(unauthorized().status, 401);
   EXPECT_EQ(unsupported_endpoint("/v1/embeddings").status, 404);
   EXPECT_EQ(not_ready("loading").status, 503);
-  EXPECT_EQ(body_too_large(10).status, 413);
-  EXPECT_STREQ(not_found("/a\nb").what(), "There is nothing at /a?b.");
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ inline const Tokenizer& tiny_tokenizer() {
 inline ApiContext test_context() {
   ApiContext context;
   context.models = {"tiny", "alias"};
-  context.sampling.temperature = 0.6;
-  context.sampling.top_k = 20;
+  context.defaults.sampling.temperature = 0.6;
+  context.defaults.sampling.top_k = 20;
   context.seed = 77;
   context.vocab_size = 1024;
   context.thinks = true;
