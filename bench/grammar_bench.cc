@@ -84,12 +84,16 @@ std::vector<Case> cases() {
     "required":["items"],"additionalProperties":false})";
   std::string bounded = records_schema;
   bounded.replace(bounded.find(R"({"type":"string"})"), 17, R"({"type":"string","maxLength":500})");
+  std::string long_ones = records_schema;
+  long_ones.replace(long_ones.find(R"({"type":"string"})"), 17,
+                    R"({"type":"string","maxLength":9000})");
   return {{"short extraction",
            R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},
                "required":["name","age"],"additionalProperties":false})",
            R"({"name": "Ada Lovelace", "age": 36})"},
           {"records", records_schema, records(10)},
           {"records, maxLength 500", bounded, records(10)},
+          {"records, maxLength 9000", long_ones, records(10)},
           {"pattern with .*", R"({"type":"string","pattern":"^[A-Z].*\\.$"})", "\"" + text + "\""},
           {"any object", "", records(10)}};
 }

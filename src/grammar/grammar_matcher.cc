@@ -56,6 +56,17 @@ GrammarMatcher::Id GrammarMatcher::after(Id state, int32_t token) {
   return state;
 }
 
+template <typename Work>
+auto GrammarMatcher::with_room(Work work) {
+  if (sets_->bytes() >= memory_limit_) forget_unused();
+  try {
+    return work();
+  } catch (const Error&) {  // too many sets: perhaps of tokens that were taken back
+    forget_unused();
+    return work();
+  }
+}
+
 bool GrammarMatcher::accept(int32_t token) {
   if (token < 0 || token >= tokens_->vocab_size()) return false;
   if (is_end(token)) {
@@ -63,8 +74,7 @@ bool GrammarMatcher::accept(int32_t token) {
     history_.push_back(grammar::StackSets::kNone);
     return true;
   }
-  limit_memory();
-  const Id state = after(history_.back(), token);
+  const Id state = with_room([&] { return after(history_.back(), token); });
   if (state == grammar::StackSets::kNone) return false;
   history_.push_back(state);
   return true;
@@ -76,19 +86,20 @@ void GrammarMatcher::rollback(int64_t tokens) {
 }
 
 std::span<const uint64_t> GrammarMatcher::mask() {
-  limit_memory();
-  const Id state = history_.back();
-  const auto known = std::find_if(masks_.begin(), masks_.end(),
-                                  [&](const CachedMask& mask) { return mask.state == state; });
-  if (known != masks_.end()) {
-    masks_.splice(masks_.begin(), masks_, known);
+  return with_room([&]() -> std::span<const uint64_t> {
+    const Id state = history_.back();
+    const auto known = std::find_if(masks_.begin(), masks_.end(),
+                                    [&](const CachedMask& mask) { return mask.state == state; });
+    if (known != masks_.end()) {
+      masks_.splice(masks_.begin(), masks_, known);
+      return masks_.front().words;
+    }
+    CachedMask made{state, std::vector<uint64_t>((tokens_->vocab_size() + 63) / 64)};
+    make_mask(state, made.words);
+    if (masks_.size() == kMasks) masks_.pop_back();
+    masks_.push_front(std::move(made));
     return masks_.front().words;
-  }
-  CachedMask made{state, std::vector<uint64_t>((tokens_->vocab_size() + 63) / 64)};
-  make_mask(state, made.words);
-  if (masks_.size() == kMasks) masks_.pop_back();
-  masks_.push_front(std::move(made));
-  return masks_.front().words;
+  });
 }
 
 void GrammarMatcher::make_mask(Id state, std::vector<uint64_t>& words) {
@@ -129,8 +140,7 @@ void GrammarMatcher::add_tokens(uint32_t begin, uint32_t end, size_t depth, Id s
   });
 }
 
-void GrammarMatcher::limit_memory() {
-  if (sets_->bytes() < memory_limit_) return;
+void GrammarMatcher::forget_unused() {
   auto kept = std::make_unique<grammar::StackSets>(*grammar_);
   sets_->move_to(*kept, history_);
   sets_ = std::move(kept);

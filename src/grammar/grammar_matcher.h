@@ -19,7 +19,7 @@ namespace orthrus {
 /// matchers of the same grammar and vocabulary; each matcher is used by one thread at a time.
 ///
 /// Error(kUsage), by mask() and accept(), where a grammar is so ambiguous that the limit on the
-/// readings of the text so far is exceeded; the answer cannot be continued then.
+/// readings of the text so far is exceeded; nothing changed then, and tokens can be taken back.
 class GrammarMatcher {
  public:
   /// `end_tokens` end the answer, whatever their bytes are. Error(kUsage) for one outside of the
@@ -54,8 +54,11 @@ class GrammarMatcher {
   void make_mask(Id state, std::vector<uint64_t>& words);
   void add_part(const grammar::StackSets::Entry& entry, std::vector<uint64_t>& words);
   void add_tokens(uint32_t begin, uint32_t end, size_t depth, Id set, std::vector<uint64_t>& words);
-  /// Forgets the sets that no accepted token stands for, where they have become many.
-  void limit_memory();
+  /// Does `work`, which makes sets, within the limit of memory.
+  template <typename Work>
+  auto with_room(Work work);
+  /// Forgets the sets that no accepted token stands for. Numbers of sets change.
+  void forget_unused();
 
   std::shared_ptr<const Grammar> grammar_;
   std::shared_ptr<const TokenTrie> tokens_;

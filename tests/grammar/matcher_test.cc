@@ -234,6 +234,22 @@ TEST(Matcher, ManyReadingsOfOneText) {
   }
 }
 
+TEST(Matcher, TooManyReadingsAreAnErrorThatChangesNothing) {
+  // Each "a" may be the one with 6,000 letters behind it.
+  const auto grammar = parse_gbnf("root ::= [ab]* \"a\" [ab]{6000} \"!\"");
+  GrammarMatcher matcher(grammar, byte_tokens(), {});
+  const std::string message = usage_error([&] {
+    for (int i = 0; i < 5000; ++i) ASSERT_TRUE(matcher.accept('a'));
+  });
+  EXPECT_EQ(message, "grammar: too ambiguous: the answer so far can be read in too many ways");
+  EXPECT_GT(matcher.size(), 2000);
+  const int64_t before = matcher.size();
+  EXPECT_NE(usage_error([&] { matcher.accept('a'); }), "");
+  EXPECT_EQ(matcher.size(), before);
+  matcher.rollback(1000);
+  EXPECT_TRUE(matcher.accept('b'));
+}
+
 TEST(Matcher, ManyThreadsShareAGrammar) {
   const auto grammar = parse_json_schema(kSchemas[2]);
   std::vector<std::vector<int32_t>> masks(4);
