@@ -7,13 +7,14 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'trainer/*.h' 't
 UNIT_TESTS := ^(base|formats|text|grammar|hub|kernels|cache|model|decode|engine|server|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-all with-trainer train demo test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
+.PHONY: help build build-all with-trainer train demo demo-serve test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
   format clean pull
 
 help:
 	@echo "make build     the program, at build/orthrus (installs missing Debian packages first)"
 	@echo "make train     the trainer, at build/orthrus-train (docs/training.md)"
 	@echo "make demo      fetch the demo model, generate on it with both views and compare"
+	@echo "make demo-serve serve the demo model: OpenAI API and a chat page"
 	@echo "make test      every test"
 	@echo "make bench     measure this machine and the engine; results in build/bench/"
 	@echo "make soak      the long tests: the whole lossless matrix (up to two hours, resumable)"
@@ -53,6 +54,9 @@ pull: build
 
 demo: pull
 	@bash scripts/demo.sh
+
+demo-serve: pull
+	@bash scripts/demo_serve.sh
 
 # The summary of ctest is the last that this prints.
 test: build-all .venv/.setup pull
