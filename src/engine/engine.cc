@@ -64,6 +64,7 @@ std::vector<uint64_t> Engine::submit(std::vector<Submission> submissions) {
   }
   std::vector<uint64_t> ids;
   const std::lock_guard lock(mutex_);
+  if (stopped_) throw Error(ErrorKind::kInternal, "the engine was stopped");
   for (auto& sequence : sequences) {
     ids.push_back(sequence->claim.arrival = next_id_++);
     submitted_.push_back(std::move(sequence));
@@ -94,6 +95,7 @@ bool Engine::step() {
 }
 
 void Engine::run(const std::stop_token& stop) {
+  set_stopped(false);
   while (!stop.stop_requested()) {
     bool busy = false;
     try {
@@ -107,8 +109,14 @@ void Engine::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     news_.wait(lock, stop, [&] { return !submitted_.empty() || !cancelled_.empty(); });
   }
+  set_stopped(true);
   take_news();
   fail_all(Error(ErrorKind::kInternal, "the engine was stopped"));
+}
+
+void Engine::set_stopped(bool stopped) {
+  const std::lock_guard lock(mutex_);
+  stopped_ = stopped;
 }
 
 void Engine::take_news() {

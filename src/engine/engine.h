@@ -103,7 +103,8 @@ class Engine {
 
   /// One pass: schedule, run, postprocess. False where no request is there.
   bool step();
-  /// Steps until `stop`, and waits for requests in between. Those that are there at the end fail.
+  /// Steps until `stop`, and waits for requests in between. Those that are there at the end fail,
+  /// and later ones are refused until it runs again.
   void run(const std::stop_token& stop);
 
   EngineStats stats() const;
@@ -130,6 +131,7 @@ class Engine {
   void end(Sequence& sequence);
   void fail_all(const Error& error);
   void publish_stats();
+  void set_stopped(bool stopped);
   int64_t blocks_in_use() const { return parts_.pool.used_blocks() - index_.idle_blocks(); }
 
   Parts parts_;
@@ -153,6 +155,7 @@ class Engine {
   Sequences submitted_;
   std::vector<uint64_t> cancelled_;
   uint64_t next_id_ = 1;
+  bool stopped_ = false;  // run() has ended: nobody would serve
   EngineStats stats_;
 };
 

@@ -96,7 +96,7 @@ AnswerJob::AnswerJob(const Parts& parts, Origin origin, std::unique_ptr<AnswerFo
       origin_(std::move(origin)),
       format_(std::move(format)),
       reply_(std::move(reply)),
-      strand_(boost::asio::make_strand(parts.workers)),
+      strand_(boost::asio::make_strand(parts.writers)),
       timer_(strand_),
       stream_(format_->request().stream) {}
 

@@ -29,7 +29,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   struct Parts {
     Engine& engine;
     Metrics& metrics;
-    boost::asio::thread_pool& workers;
+    boost::asio::thread_pool& writers;
     std::chrono::seconds time_limit{0};  ///< from now to the end of the answer; 0: none
   };
   /// Whose request it is, and since when.

@@ -92,7 +92,8 @@ Service::~Service() {
     served_->thread.request_stop();
     served_->thread.join();
   }
-  workers_.join();
+  readers_.join();
+  writers_.join();
 }
 
 void Service::serve(Generator& generator, const EngineOptions& engine_options,
@@ -138,14 +139,14 @@ Service::Served& Service::served() const {
 
 HttpRouter Service::routes() {
   HttpRouter router;
-  router.add("POST", "/v1/chat/completions", on_worker(&Service::chat));
-  router.add("POST", "/v1/completions", on_worker(&Service::completion));
-  router.add("GET", "/v1/models", on_worker(&Service::models));
+  router.add("POST", "/v1/chat/completions", on_reader(&Service::chat));
+  router.add("POST", "/v1/completions", on_reader(&Service::completion));
+  router.add("GET", "/v1/models", on_reader(&Service::models));
   for (const std::string& name : options_.names) {
-    router.add("GET", "/v1/models/" + name, on_worker(&Service::models));
+    router.add("GET", "/v1/models/" + name, on_reader(&Service::models));
   }
-  router.add("POST", "/tokenize", on_worker(&Service::tokenize));
-  router.add("POST", "/detokenize", on_worker(&Service::detokenize));
+  router.add("POST", "/tokenize", on_reader(&Service::tokenize));
+  router.add("POST", "/detokenize", on_reader(&Service::detokenize));
   for (const char* path : {"/v1/embeddings", "/v1/responses"}) {
     router.add("POST", path, [](const HttpRequest& request, const auto& reply) {
       reply->send(answer_of(unsupported_endpoint(request.path)));
@@ -166,11 +167,11 @@ HttpRouter Service::routes() {
   return router;
 }
 
-HttpHandler Service::on_worker(void (Service::*handler)(const HttpRequest&,
+HttpHandler Service::on_reader(void (Service::*handler)(const HttpRequest&,
                                                         const std::shared_ptr<HttpReply>&)) {
   return [this, handler](HttpRequest request, std::shared_ptr<HttpReply> reply) {
     boost::asio::post(
-        workers_, [this, handler, request = std::move(request), reply = std::move(reply)] {
+        readers_, [this, handler, request = std::move(request), reply = std::move(reply)] {
           try {
             (this->*handler)(request, reply);
           } catch (const ApiError& error) {
@@ -223,7 +224,7 @@ void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply
     metrics_.failed(origin.endpoint, refused ? Outcome::kRejected : Outcome::kError);
     throw;
   }
-  const AnswerJob::Parts parts{served_->engine, metrics_, workers_, options_.request_timeout};
+  const AnswerJob::Parts parts{served_->engine, metrics_, writers_, options_.request_timeout};
   std::make_shared<AnswerJob>(parts, origin, std::move(format), reply)->start();
 }
 

@@ -58,8 +58,8 @@ class Service {
   using Handler = std::function<void(const HttpRequest&, const std::shared_ptr<HttpReply>&)>;
 
   class HttpRouter routes();
-  /// A handler that runs on a worker and needs the model.
-  HttpHandler on_worker(void (Service::*handler)(const HttpRequest&,
+  /// A handler that takes its time, with what it throws as the answer.
+  HttpHandler on_reader(void (Service::*handler)(const HttpRequest&,
                                                  const std::shared_ptr<HttpReply>&));
 
   void chat(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
@@ -77,7 +77,8 @@ class Service {
   Metrics metrics_;
   std::atomic<ServerState> state_ = ServerState::kLoading;
   std::unique_ptr<Served> served_;  // set before state_ is kReady
-  boost::asio::thread_pool workers_{1};
+  boost::asio::thread_pool readers_{2};  // of requests: a long one holds up its like at most
+  boost::asio::thread_pool writers_{1};  // of answers
   std::unique_ptr<HttpServer> http_;
 };
 

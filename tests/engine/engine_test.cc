@@ -228,8 +228,20 @@ TEST_F(EngineTest, RunServesOtherThreadsUntilItIsStopped) {
     });
   }
   clients.clear();
-  thread.request_stop();
+  EngineRequest endless;
+  endless.prompt = {5, 6, 7};
+  endless.options.ignore_eos = true;
+  struct Stopping : Heard {
+    explicit Stopping(std::jthread& engine_thread) : running(engine_thread) {}
+    void on_step(const GenerateResult&) override { running.request_stop(); }
+    std::jthread& running;
+  } cut_off(thread);
+  Heard refused;
+  engine.submit(endless, cut_off);
   thread.join();
+  EXPECT_EQ(cut_off.error, "the engine was stopped");
+  EXPECT_THROW(engine.submit(endless, refused), Error);
+  engine.step();
   EXPECT_EQ(engine.stats().blocks_in_use, 0);
 }
 
