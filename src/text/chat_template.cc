@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "formats/file_exists.h"
 #include "formats/gguf_magic.h"
+#include "text/content_parts.h"
 #include "text/jinja_interpreter.h"
 #include "text/jinja_json.h"
 #include "text/jinja_parser.h"
@@ -154,6 +155,12 @@ std::unique_ptr<ChatTemplate> ChatTemplate::load(const std::string& path) {
 
 std::string ChatTemplate::render(const Json& context) const {
   if (!context.is_object()) fail("the template's context must be a JSON object");
+  if (!has_content_parts(context)) return render_as_is(context);
+  return render_as_is(
+      fitted_parts(context, [this](const Json& trial) { return render_as_is(trial); }));
+}
+
+std::string ChatTemplate::render_as_is(const Json& context) const {
   jinja::Interpreter interpreter;
   try {
     const jinja::Value variables = jinja::from_json(interpreter.budget(), context);

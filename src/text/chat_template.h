@@ -14,6 +14,10 @@ namespace orthrus {
 /// lstrip_blocks on, `raise_exception`, `tojson` without HTML escapes, `strftime_now`. A construct
 /// it does not know is an Error(kInput) at compile time that names it and the line. Rendering is
 /// bounded in steps, depth and output. Immutable; safe to use from many threads.
+///
+/// A message's content may be a list of parts [{"type": "text", "text": "..."}]. A template that
+/// walks such lists gets them as they are, any other their texts joined with newlines
+/// (content_parts.h says how it is told).
 class ChatTemplate {
  public:
   explicit ChatTemplate(std::string_view source);
@@ -32,6 +36,8 @@ class ChatTemplate {
   std::string render(const nlohmann::ordered_json& context) const;
 
  private:
+  std::string render_as_is(const nlohmann::ordered_json& context) const;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

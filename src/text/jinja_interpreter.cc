@@ -139,7 +139,7 @@ Interpreter::Flow Interpreter::run_if(const Statement& statement) {
 }
 
 void Interpreter::run_for(const Statement& statement, const Value& iterable,
-                          const std::shared_ptr<Scope>& around, int64_t depth0) {
+                          std::shared_ptr<Scope> around, int64_t depth0) {
   const Deeper deeper(*this);
   const std::vector<Value> items = elements(budget_, iterable);
   budget_.bytes(items.size() * sizeof(Value));

@@ -74,8 +74,8 @@ class Interpreter {
   Flow run(const Block& block);
   Flow run(const Statement& statement);
   Flow run_if(const Statement& statement);
-  void run_for(const Statement& statement, const Value& iterable,
-               const std::shared_ptr<Scope>& around, int64_t depth0);
+  void run_for(const Statement& statement, const Value& iterable, std::shared_ptr<Scope> around,
+               int64_t depth0);
   bool run_turns(const Statement& statement, Loop& loop, const Value& loop_value,
                  const std::shared_ptr<Scope>& around);
   void run_set(const Statement& statement);

@@ -138,7 +138,7 @@ Value repeated(Budget& budget, const Value& value, const Value& times) {
   const int64_t count = std::max<int64_t>(0, to_int64(times));
   if (value.is_string()) {
     const std::string& text = value.string();
-    if (text.empty() || count == 0) return Value::string("");
+    if (text.empty() || count == 0) return like(budget, value, "");
     if (static_cast<uint64_t>(count) > Budget::kMaxBytes) fail("a string too large");
     budget.bytes(static_cast<uint64_t>(count) * text.size());
     std::string whole;

@@ -30,6 +30,7 @@ Value sorted(Budget& budget, const Value& value) {
     return make_dict(budget, std::move(entries));
   }
   if (!value.is(ObjectKind::kList) && !value.is(ObjectKind::kTuple)) return value;
+  if (value.as<Sequence>()->group) return value;  // has a repr of its own
   std::vector<Value> items;
   for (const Value& item : elements(budget, value)) items.push_back(sorted(budget, item));
   return make_sequence(budget, value.object()->kind, std::move(items));
@@ -148,12 +149,8 @@ class Printer {
 
   /// Without its first word and the space after it.
   static std::string_view strip_word(std::string_view text) {
-    size_t at = 0;
-    for (std::string_view character : characters(text)) {
-      if (is_space(decode_character(character))) break;
-      at += character.size();
-    }
-    return strip(text.substr(at), std::nullopt, kLeft);
+    const size_t end = word_end(text);
+    return strip(text.substr(end), std::nullopt, kLeft);
   }
 
   Budget& budget_;

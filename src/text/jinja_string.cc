@@ -127,6 +127,16 @@ std::string_view strip(std::string_view text, std::optional<std::string_view> ch
   return text;
 }
 
+size_t word_end(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t length = sequence_length(static_cast<unsigned char>(text[at]));
+    if (is_space(decode_character(text.substr(at, length)))) break;
+    at += length;
+  }
+  return at;
+}
+
 namespace {
 
 std::vector<std::string> split_on_space(std::string_view text, int64_t max, bool from_right) {
@@ -135,8 +145,7 @@ std::vector<std::string> split_on_space(std::string_view text, int64_t max, bool
   text = strip(text, std::nullopt, near);
   while (!text.empty()) {
     if (max >= 0 && static_cast<int64_t>(parts.size()) == max) {
-      parts.emplace_back(strip(text, std::nullopt, from_right ? kLeft : kRight));
-      if (parts.back().empty()) parts.pop_back();
+      parts.emplace_back(text);
       break;
     }
     const auto all = [&] {  // bytes of the word at the near end

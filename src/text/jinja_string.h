@@ -25,6 +25,8 @@ bool is_printable(int32_t code_point);
 enum Sides { kLeft = 1, kRight = 2, kBoth = 3 };
 /// Without the leading and trailing characters that are in `chars` (white space where absent).
 std::string_view strip(std::string_view text, std::optional<std::string_view> chars, Sides sides);
+/// The bytes before the first white space.
+size_t word_end(std::string_view text);
 /// Parts between `separator`, or between runs of white space where absent; at most `max` cuts
 /// where max >= 0, taken from the right with from_right.
 std::vector<std::string> split(std::string_view text, std::optional<std::string_view> separator,

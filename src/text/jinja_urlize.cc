@@ -58,11 +58,12 @@ Word trimmed(std::string_view word) {
        {std::pair<std::string_view, std::string_view>("(", ")"), {"<", ">"}, {"&lt;", "&gt;"}}) {
     const size_t opened = count_of(parts.middle, open);
     if (opened <= count_of(parts.middle, close)) continue;
+    size_t moved = 0;
     for (size_t i = std::min(opened, count_of(parts.tail, close)); i > 0; --i) {
-      const size_t end = parts.tail.find(close) + close.size();
-      parts.middle += parts.tail.substr(0, end);
-      parts.tail.erase(0, end);
+      moved = parts.tail.find(close, moved) + close.size();
     }
+    parts.middle += parts.tail.substr(0, moved);
+    parts.tail.erase(0, moved);
   }
   return parts;
 }
@@ -106,13 +107,7 @@ std::string urlize(std::string_view escaped, const LinkStyle& style) {
   while (!escaped.empty()) {
     const std::string_view rest = strip(escaped, std::nullopt, kLeft);
     out += escaped.substr(0, escaped.size() - rest.size());
-    size_t size = 0;
-    for (std::string_view left = rest; !left.empty();) {
-      const size_t length = character_offset(left, 1);
-      if (is_space(decode_character(left.substr(0, length)))) break;
-      size += length;
-      left.remove_prefix(length);
-    }
+    const size_t size = word_end(rest);
     const Word word = trimmed(rest.substr(0, size));
     out += word.head + linked(word.middle, style) + word.tail;
     escaped = rest.substr(size);

@@ -86,7 +86,8 @@ TEST(ChatTemplate, UnknownConstructsAreNamedWithTheirLine) {
   EXPECT_EQ(render_error("a\nb\n{{ x | foo }}"), "chat template line 3: unknown filter 'foo'");
   EXPECT_EQ(render_error("\n{% if x is foo %}{% endif %}"),
             "chat template line 2: unknown test 'foo'");
-  EXPECT_EQ(render_error("{% include 'x' %}"), "chat template line 1: unknown tag 'include'");
+  EXPECT_EQ(render_error("{% include 'x' %}"),
+            "chat template line 1: tag 'include' is not supported: a chat template stands alone");
   EXPECT_EQ(render_error("{% if x %}\n"), "chat template line 1: missing {% endif %}");
   EXPECT_EQ(render_error("{{ x"), "chat template line 1: tag without an end, expected '}}'");
   EXPECT_EQ(render_error("\n{{ 1 + }}"),

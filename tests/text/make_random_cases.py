@@ -13,7 +13,7 @@ import sys
 import jinja_reference
 
 CONTEXT = {
-    "messages": [
+    "msgs": [
         {"role": "system", "content": " Be brief. "},
         {"role": "user", "content": [{"type": "text", "text": "What is <b>?"}, {"type": "image"}]},
         {"role": "assistant", "content": None,
@@ -32,9 +32,9 @@ STRINGS = ["''", "'a'", "'b c'", "', '", "'l'", "'é🙂'", "'<i>&\"'", "' x '",
 LISTS = ["l", "e", "words", "[1, 2, 3]", "[1.5, 2, true]", "(1, 'a')", "range(4)", "range(5, 0, -2)",
          "s.split()", "d.a", "[[1, 2], [3]]", "['x', 'y']", "d.keys()", "d.values() | list", "'abc'",
          "[none, 0, '']"]
-MAPPINGS = ["d", "d.k", "messages[0]", "{'a': 1, 'b': [2]}", "dict(x=1, y='z')", "rows[0]", "{}",
-            "messages[2].tool_calls[0]['function']"]
-ROWS = ["messages", "rows", "tree", "messages[1:]", "rows[::-1]", "d | dictsort", "d.items()"]
+MAPPINGS = ["d", "d.k", "msgs[0]", "{'a': 1, 'b': [2]}", "dict(x=1, y='z')", "rows[0]", "{}",
+            "msgs[2].tool_calls[0]['function']"]
+ROWS = ["msgs", "rows", "tree", "msgs[1:]", "rows[::-1]", "d | dictsort", "d.items()"]
 UNARY_STRING = ["upper", "lower", "title", "capitalize", "trim", "length", "list", "reverse", "first", "last",
                 "string", "escape", "e", "safe", "wordcount", "urlencode", "striptags", "tojson", "indent",
                 "int", "float", "trim('x')", "replace('l', 'L')", "replace('l', '', 1)", "default('q')",
@@ -72,7 +72,7 @@ METHODS = ["upper()", "lower()", "title()", "capitalize()", "swapcase()", "strip
            "partition('l')", "rpartition('-')", "removeprefix('H')", "removesuffix('o')", "expandtabs()",
            "expandtabs(4)", "istitle()", "isascii()", "isidentifier()", "isprintable()", "casefold()",
            "find('l', 3)", "count('l', 1, 9)", "isdecimal()", "isnumeric()", "startswith('l', 2)",
-           "translate({97: 'X'})", "format_map({'a': 1})", "nothing()", "__class__", "_private"]
+           "translate({97: 'X'})", "format_map({'a': 1})", "nothing()", "_private"]
 TESTS = ["defined", "none", "string", "number", "mapping", "iterable", "sequence", "true", "false", "boolean",
          "integer", "float", "undefined", "callable", "odd", "even", "divisibleby 3", "divisibleby(2)",
          "in [1, 'a', none]", "eq 1", "equalto 'a'", "ne 7", "sameas none", "lower", "upper", "gt 1", "lt(3)",
@@ -98,7 +98,7 @@ class Generator:
 
     def string(self, depth):
         if depth <= 0:
-            return self.any_of([*STRINGS, "s", "w", "messages[0].content", "d.k.x"])
+            return self.any_of([*STRINGS, "s", "w", "msgs[0].content", "d.k.x"])
         made = self.random.randrange(9)
         if made == 0:
             return f"({self.string(depth - 1)} ~ {self.value(depth - 1)})"
@@ -164,7 +164,7 @@ class Generator:
     def value(self, depth):
         if depth <= 0:
             return self.any_of(["n", "f", "s", "w", "t", "z", "e", "l", "d", "words", "missing", "1", "'a'", "none", "true",
-                                "messages[0]", "messages[1].content", "messages[-1].name", "d['_u']", *self.names])
+                                "msgs[0]", "msgs[1].content", "msgs[-1].name", "d['_u']", *self.names])
         made = self.random.randrange(12)
         if made < 4:
             return self.string(depth)
@@ -276,6 +276,11 @@ def make(count, seed):
         seen.add(template)
         names = [name for name in CONTEXT if re.search(rf"\b{name}\b", template)]
         case = jinja_reference.case(template, {name: CONTEXT[name] for name in names})
+        # jinja2 computes constants by other rules than variables, but not where it cannot know yet
+        # whether to escape.
+        unfolded = "{% autoescape z %}" + template + "{% endautoescape %}"
+        if case.keys() != jinja_reference.case(unfolded, {**case["context"], "z": None}).keys():
+            continue
         # Addresses and the memory Python has are nothing to agree on.
         if " at 0x" in case.get("text", "") or len(case.get("text", "")) > 2000 or "MemoryError" in case.get("error", ""):
             continue

@@ -6,60 +6,19 @@ Usage: python3 tests/text/make_template_cases.py
 import json
 import pathlib
 
-import jinja2
-import jinja2.ext
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+import jinja_reference
 
-
-class Generation(jinja2.ext.Extension):
-    """{% generation %} blocks, which render as what they hold."""
-
-    tags = {"generation"}
-
-    def parse(self, parser):
-        line = next(parser.stream).lineno
-        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-        call = self.call_method("_render")
-        return jinja2.nodes.CallBlock(call, [], [], body).set_lineno(line)
-
-    def _render(self, caller):
-        return caller()
-
-
-def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
-                      sort_keys=sort_keys)
-
-
-def raise_exception(message):
-    raise jinja2.exceptions.TemplateError(message)
-
-
-def environment():
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
-                                         extensions=[jinja2.ext.loopcontrols, Generation])
-    made.filters["tojson"] = tojson
-    made.globals["raise_exception"] = raise_exception
-    return made
-
-
-ENVIRONMENT = environment()
 CONTEXT = {
     "messages": [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "Hi <b>"},
                  {"role": "assistant", "content": "né 🙂\n", "tool_calls": [{"id": 1}]}],
     "d": {"b": 1, "a": [1, 2.5, None, True], "items": "own", "k": {"x": "y"}},
-    "n": 7, "f": 2.0, "s": "Hello, wörld", "t": True, "z": None, "e": [], "l": [3, 1, 2],
+    "x": "X", "n": 7, "f": 2.0, "s": "Hello, wörld", "t": True, "z": None, "e": [], "l": [3, 1, 2],
     "words": ["b", "A", "c", "a"],
 }
 
 
 def case(template, context=None):
-    made = {"template": template, "context": CONTEXT if context is None else context}
-    try:
-        made["text"] = ENVIRONMENT.from_string(template).render(**made["context"])
-    except Exception as error:  # whatever Python raises, it is an error of the template
-        made["error"] = f"{type(error).__name__}: {error}"
-    return made
+    return jinja_reference.case(template, CONTEXT if context is None else context)
 
 
 EXPRESSIONS = r"""
@@ -145,9 +104,82 @@ TEMPLATES = [
     "{{ 'a\nb' }}", "{% set ns = namespace(f=none) %}{% macro m(x) %}<{{ x }}>{% endmacro %}{% set ns.f = m %}{{ ns.f(1) }}", "{% for m in messages %}{% set c = m.content %}{% if c is string %}{{ c | length }}{% endif %}{% endfor %}{{ c }}", "{% for i in range(3) %}{{ i }}{{ ', ' if not loop.last }}{% endfor %}", "{% for i in range(3) %}{{ ', ' if not loop.first else '' }}{{ i }}{% endfor %}",
 ]
 
+# What chat templates use less.
+MORE_TEMPLATES = [
+    "{% set q = 1 %}{% for i in l if q != 5 %}{% set q = 5 %}{{ i }}{{ loop.last }}{{ loop.nextitem }}{% endfor %}",
+    "{% set q = 0 %}{% for i in [1, 2] recursive %}{{ q }}{% set q = i %}{% if loop.depth < 3 %}({{ loop([7]) }}){% endif %}{{ q }}{% endfor %}",
+    '{% for i in l %}{{ x }}{% endfor %}{% set x = 1 %}{{ x }}',
+    '{% for i in l %}{% for j in l %}{{ x }}{% endfor %}{% set x = i %}{% endfor %}',
+    '{% for i in l %}{% if t %}{% for j in l %}{{ x }}{% endfor %}{% endif %}{% if t %}{% set x = i %}{% endif %}{% endfor %}',
+    '{% for i in l %}{% for j in l %}{{ x }}{% endfor %}{% if t %}{% set x = i %}{% endif %}{% endfor %}',
+    '{% for i in l %}{% for j in l %}{{ x }}{% endfor %}{% if t %}{% set x = i %}{% else %}{% set x = 2 %}{% endif %}{% endfor %}',
+    '{% for i in l %}{{ x }}{% set x = i %}{{ x }}{% endfor %}{{ x }}',
+    '{% macro m() %}{{ x }}{% endmacro %}{{ m() }}{% set x = 5 %}{{ m() }}',
+    '{% macro m() %}{{ y }}{% endmacro %}{{ m() }}{% set y = 5 %}{{ m() }}',
+    '{% for i in l %}{% macro m() %}{{ y }}{% endmacro %}{{ m() }}{% set y = i %}{{ m() }}{% endfor %}',
+    '{% if t %}{% set y = 1 %}{% endif %}{% for i in l %}{{ y }}{% endfor %}',
+    '{% set y = 0 %}{% for i in l %}{% if i == 1 %}{% set y = 7 %}{% endif %}{{ y }}{% endfor %}{{ y }}',
+    '{% for i in l %}{% if i == 1 %}{% set y = 7 %}{% endif %}{{ y }}{% endfor %}{{ y }}',
+    '{% set y = 1 %}{% macro m(y) %}{{ y }}{% endmacro %}{{ m() }}{{ m(3) }}',
+    '{% for x in l %}{{ x }}{% endfor %}{{ x }}',
+    '{% for x in [x] %}{{ x }}{% endfor %}',
+    '{% for i in l if x %}{{ i }}{% set x = 0 %}{% endfor %}',
+    '{% for i in l %}{% filter upper %}{{ x }}{% endfilter %}{% set x = i %}{% endfor %}',
+    '{% set x %}{{ x }}!{% endset %}{{ x }}',
+    '{% for i in l %}{% set x %}{{ x }}!{% endset %}{{ x }}{% endfor %}',
+    '{% with x = x %}{{ x }}{% endwith %}',
+    '{% macro m(x=x) %}{{ x }}{% endmacro %}{{ m() }}',
+    '{% macro m(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m() }}',
+    '{% for i in l recursive %}{{ loop.depth }}{{ x }}{% set x = i %}{{ loop([]) }}{% endfor %}',
+    '{% set loop = 3 %}{% for i in l %}{{ loop.index }}{% endfor %}{{ loop }}',
+    '{% for i in l %}{% set loop = 5 %}{% endfor %}',
+    '{% for i in l %}{% for j in l %}{{ loop.index }}{% endfor %}{{ loop.index }}{% endfor %}',
+    "{% macro a() %}{{ caller() if caller is defined else 'none' }}{% endmacro %}{{ a() }}{% call a() %}c{% endcall %}",
+    "{% macro a(caller=none) %}{{ caller() if caller else 'none' }}{% endmacro %}{{ a() }}{% call a() %}c{% endcall %}",
+    '{% macro a(caller) %}{{ caller }}{% endmacro %}{{ a() }}',
+    '{% macro a(kwargs) %}{{ kwargs }}{% endmacro %}{{ a(1) }}',
+    '{% macro a() %}{% set kwargs = 1 %}{{ kwargs }}{% endmacro %}{{ a(q=1) }}',
+    '{{ x.foo.bar }}',
+    "{% set ns = namespace(a=1) %}{{ ns.a }}{{ ns['a'] }}{{ ns.b is defined }}{{ ns }}",
+    "{{ messages | groupby('role') | map(attribute='grouper') | list }}{% for g in messages | groupby('role') %}{{ g.grouper }}{{ g.list }}{{ g[0] }}{% endfor %}",
+    "{{ d.__class__ }}|{{ d['__class__'] }}|{{ ''.__class__.__mro__ }}",
+    "{{ ''.__class__ }}{{ x._foo }}{{ d._foo }}",
+    '{% do l.append(1) %}',
+    '{% set _ = l.append(1) %}',
+    "{% set _ = d.update({'b': 2}) %}",
+    "{{ cycler('a','b').next() }}{% set c = cycler(1,2) %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{{ c.reset() }}{{ c.current }}",
+    "{% set j = joiner('|') %}{{ j() }}{{ j() }}{{ j() }}",
+    "{% autoescape false %}{{ '<' }}{% endautoescape %}",
+    "{{ ('<a>'|e) + '<b>' }}{{ '<b>' + ('<a>'|safe) }}{{ ('<%s>'|safe) % '<' }}{{ ['<'|e] }}{{ ('a<b'|safe|last) is escaped }}{{ ('<'|e)~'<' }}{{ ('<'|e)*2 }}{{ '<'|e|e }}{{ ('<b'|safe)[0] }}{{ '{} {}'.format('<'|e, '<') }}{{ ('{}'|safe).format('<') }}{{ (1|e) is escaped}}{{ (1|safe) is string }}{{ (none|safe) }}{{ '<'|forceescape|forceescape }}",
+    '{{ m.name }}{% macro m(a,b=1) %}{{ kwargs }}{% endmacro %}{{ m.name }}{{ m.arguments }}{{ m.catch_kwargs }}{{ m.catch_varargs }}{{ m.caller }}',
+    "{{ 'see http://a.com/x(y) and (www.b.org). me@x.de, <https://q.net> mailto:a@b.co ftp://z' | urlize(10, true, '_blank') }}",
+    "{{ 'see tel:123 and x://y' | urlize(extra_schemes=['tel:', 'x://'], rel='a b') }}",
+    "{{ ['a' * 50, 'b' * 50, {'k': 'word ' * 30, 'z': [1,2,3], 'a': ('x' * 30, 'y' * 60, 1)}] | pprint }}",
+    "{{ 'long words here ' * 10 | pprint }}|{{ ('long words here\\n ' * 10) | pprint }}",
+    "{{ 'The quick-brown fox -- jumped over_the lazy dog--really supercalifragilistic-expiali' | wordwrap(10) }}",
+    "{{ 'aaaaaaaaaaaaaaaaaaaaaaaaa bb-ccccccccccccccccc-d' | wordwrap(8, true, '/') }}|{{ 'ab cd-ef-gh' | wordwrap(4, break_on_hyphens=false) }}|{{ '' | wordwrap }}|{{ 'a\\n\\nb' | wordwrap }}",
+    '{{ range(10)[2:8:2] }}{{ range(3).start }}{{ range(10)[::-1] | list }}',
+    "{{ 'x' is escaped }}{{ [1,2,3,4,5] | slice(3, 'f') | list }}{{ [] | slice(2) | list }}",
+    "{{ '%5.1f|%-6s|%06d|%+d|%x|%#o|%e|%g|%c|%%|%r|%i' % (2.345, 'a', 42, 3, 255, 8, 12345.678, 0.00001, 'z', 'q', 3.9) }}",
+    "{{ '{:,}|{:_}|{:010,}|{:#x}|{:b}|{:08.3f}|{:.3}|{:.0%}|{:n}|{:c}'.format(1234567, 1234567, 1234, 255, 5, 3.14159, 100.0, 0.256, 5, 65) }}",
+    "{{ '%*d|%.*f|%ld' % (5, 42, 2, 3.14159, 7) }}",
+    "{{ 'hello'.translate('hello'.maketrans('el', 'ip')) }}{{ 'a{b}'.format_map({'b': 2}) }}",
+    "{{ 1000 | filesizeformat }}{{ 1024 | filesizeformat(true) }}{{ 123456789 | filesizeformat }}{{ '5' | filesizeformat }}{{ 1 | filesizeformat }}",
+    "{{ {'a': 1, 'b': none, 'c': '<'} | xmlattr }}{{ {'a b': 1} | xmlattr }}",
+    "{{ 'a b&c/d?é' | urlencode }}{{ {'a b': 'c&d', 'e': 1} | urlencode }}{{ [['x', 1], ('y', '/')] | urlencode }}{{ 5 | urlencode }}",
+    "{{ '<p>Hi&amp;  <!-- x -->\\n you</p> < 3' | striptags }}",
+    '{% for a in l recursive %}{{ a }}{% if loop.depth < 3 %}({{ loop(l) }}){% endif %}{% endfor %}',
+    '{% for i in l %}{{ loop(l) }}{% endfor %}',
+    '{% set f = {} %}{% for i in l recursive %}{% if loop.depth0 == 0 %}{{ loop([9]) }}{% endif %}{{ i }}{% else %}e{% endfor %}',
+    "{{ ' a b c '.split(none, 1) }}{{ ' a b c '.rsplit(none, 1) }}",
+    "{{ {}.fromkeys(['a', 'b'], 1) }}",
+    '{{ [1, 2] | random in [1, 2] }}{{ [] | random }}',
+    "{{ ('<{}>' | safe).format(1.5) }}{{ ('a<' | safe).join(['<', 1, 'x' | safe]) }}{{ ('a<b' | safe).split('<') }}{{ ('a&b' | safe).replace('&', '<') }}{{ ('%d %s' | safe) % (1, '<') }}",
+]
+
 
 def main():
-    cases = [case(template) for template in [*expressions(), *TEMPLATES]]
+    cases = [case(template) for template in [*expressions(), *TEMPLATES, *MORE_TEMPLATES]]
     for made in cases:  # the context is the same everywhere but for what a template needs
         names = [name for name in CONTEXT if name in made["template"]]
         made["context"] = {name: CONTEXT[name] for name in names}
