@@ -116,6 +116,10 @@ TEST(ChatTemplate, HostileTemplatesEndInAnError) {
       "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
       "{% for a in range(100000) %}{{ 'x' * 100000 }}{% endfor %}",
       "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+      "{% for i in range(9) recursive %}{{ loop(range(9)) }}{% endfor %}",
+      "{{ 'a' | slice(10**12) }}",
+      "{{ '%*d' % (10**9, 1) }}",
+      "{{ 'a\\tb'.expandtabs(10**12) }}",
       "{% set ns = namespace(x=[]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor "
       "%}",
       "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}"
