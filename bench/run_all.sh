@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the figures of docs/benchmarks.md: one JSON file each in build/bench/, tables on stdout.
+# Makes the figures of docs/benchmarks.md: a file each in build/bench/, tables on stdout.
 # BENCH_SHAPE names the shape of the random weights (qwen3-0.6b), BENCH_REPS the repetitions (7).
 # Wants a machine with nothing else to do.
 set -euo pipefail
@@ -42,8 +42,8 @@ PY
 done
 
 echo "$model, rules of consensus"
-save "consensus-$model.json" python3 bench/consensus.py "$program" "$model" "$questions"
-cat "$out/consensus-$model.json"
+save "consensus-$model.md" python3 bench/consensus.py "$program" "$model" "$questions"
+cat "$out/consensus-$model.md"
 
 for weights in auto bf16; do
   echo "$model, $weights weights, dual view against plain AR"
