@@ -20,7 +20,9 @@ Runner add_data_command(CLI::App& program) {
                   "JSONL as `orthrus generate` takes it, or .txt with a prompt a line");
   app->add_option("--exclude", o.held_out,
                   "held-out prompts: what shares 13 words in a row with one of them is left out");
-  app->add_option("--self-prompts", o.self_prompts, "user turns that the model writes by itself")
+  app->add_option("--self-prompts", o.self_prompts,
+                  "user turns that the model writes by itself; kept are those in ASCII, whatever "
+                  "their language")
       ->check(number_in(0, 1e7));
   app->add_option("--self-prompt-start", o.self_prompt_starts,
                   "what those begin with; given several times, they take turns");

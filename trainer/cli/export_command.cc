@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -5,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "engine/model_registry.h"
 #include "trainer/cli/commands.h"
 #include "trainer/export/export_view.h"
@@ -48,7 +51,9 @@ Runner add_export_command(CLI::App& program) {
       fail_usage("--part-bytes is for adapters");
     }
     options->model = resolve_model(options->model).path;
-    export_view(*options);
+    const Exported done = export_view(*options);
+    print(fmt::format("{}: {}, {} ({})\n", done.path, done.form,
+                      human_bytes(static_cast<double>(done.bytes)), done.origin));
     return 0;
   };
 }

@@ -13,8 +13,8 @@
 namespace orthrus::train {
 
 Runner add_plot_command(CLI::App& program) {
-  CLI::App* app =
-      program.add_subcommand("plot", "curves of a run as one HTML page, and a forecast");
+  CLI::App* app = program.add_subcommand(
+      "plot", "curves of a run as one HTML page, its evaluations and a forecast");
   auto run = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
   auto before = std::make_shared<std::optional<double>>();
@@ -32,7 +32,7 @@ Runner add_plot_command(CLI::App& program) {
       fail_usage("--out {}: is the run's log", page);
     }
     write_file_atomically(page, html_report(history, *run));
-    print(forecast_text(history));
+    print(evaluation_table(history) + forecast_text(history) + "curves: " + page + "\n");
     return 0;
   };
 }

@@ -18,9 +18,11 @@
 #include "formats/checkpoint.h"
 #include "formats/file_exists.h"
 #include "formats/json.h"
+#include "formats/printable.h"
 #include "text/chat_template.h"
 #include "text/jinja_string.h"
 #include "text/tokenizer.h"
+#include "trainer/data/differences.h"
 #include "trainer/data/overlap.h"
 #include "trainer/data/self_prompts.h"
 #include "trainer/data/shard.h"
@@ -178,6 +180,24 @@ void Maker::add_file(const std::string& path) {
   }
 }
 
+/// What differs between two records of what self-prompts were asked for, in the names of flags.
+std::string self_prompt_difference(const Json& made, const Json& asked) {
+  static constexpr NamedKey kKeys[] = {{"count", "--self-prompts"},
+                                       {"seed", "--seed"},
+                                       {"starts", "--self-prompt-start"},
+                                       {"system_prompt", "--system-prompt"},
+                                       {"base_hash", "a model of the hash"}};
+  const auto words = [](const Json& record) {
+    Words result;
+    for (const auto& [key, value] : record.items()) {
+      result[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    return result;
+  };
+  const std::string text = differences(kKeys, words(made), words(asked));
+  return text.empty() ? "further words" : text;
+}
+
 /// Error(kUsage) where the file was made with other flags.
 std::vector<std::string> read_self_prompts(const std::string& path, const Json& asked) {
   const Json saved = Json::parse(read_text(path), nullptr, /*allow_exceptions=*/false);
@@ -185,8 +205,7 @@ std::vector<std::string> read_self_prompts(const std::string& path, const Json& 
                      saved["texts"].is_array();
   if (!whole) fail("{}: not a list of self-prompts", path);
   if (saved["asked"] != asked) {
-    fail_usage("{}: made with {}, now asked for with {}", path, saved["asked"].dump(),
-               asked.dump());
+    fail_usage("{}: made with {}", path, self_prompt_difference(saved["asked"], asked));
   }
   std::vector<std::string> texts;
   for (const Json& text : saved["texts"]) {
@@ -266,9 +285,14 @@ std::vector<size_t> Maker::missing_shards() const {
     }
     const Shard shard = read_shard(shard_path(i));
     if (shard.provenance != provenance_) {
-      fail_usage("{}: made from other prompts or with other flags", shard_path(i));
+      fail_usage("{}: made with {}", shard_path(i),
+                 provenance_difference(shard.provenance, provenance_));
     }
-    if (shard.base_hash != base_hash_) fail_usage("{}: made by another model", shard_path(i));
+    if (shard.base_hash != base_hash_) {
+      fail_usage("{}: made by another model (hash {}) than {} (hash {})", shard_path(i),
+                 printable(short_hash(shard.base_hash)), options_.generate.model,
+                 short_hash(base_hash_));
+    }
   }
   return missing;
 }

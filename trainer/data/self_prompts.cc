@@ -50,8 +50,10 @@ std::vector<std::string> self_prompts(const SelfPromptRequest& request, const To
   size_t asked = 0;
   while (static_cast<int64_t>(found.size()) < request.count) {
     if (asked >= 512 && found.size() * 20 < asked) {
-      fail("self-prompts: only {} of {} texts that the model wrote are usable", found.size(),
-           asked);
+      fail(
+          "self-prompts: only {} of {} texts that the model wrote are usable (12 to 2,000 bytes, "
+          "95 % ASCII, three words, few repeats): bring prompts of other scripts by --prompts",
+          found.size(), asked);
     }
     const size_t round = round_size(request.count - static_cast<int64_t>(found.size()));
     std::vector<AnswerRequest> requests;

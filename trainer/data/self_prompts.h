@@ -12,7 +12,8 @@
 namespace orthrus::train {
 
 /// Whether a text that the model wrote as a user's turn is fit for a prompt: of a few words to a
-/// few paragraphs, mostly ASCII letters (English and code), and not the same words over and over.
+/// few paragraphs, mostly in ASCII, and not the same words over and over. That is no test of the
+/// language: what is written in Latin letters with few accents passes, other scripts do not.
 bool usable_self_prompt(const std::string& text);
 
 struct SelfPromptRequest {

@@ -10,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "formats/json.h"
 #include "formats/printable.h"
+#include "trainer/data/differences.h"
 
 namespace orthrus::train {
 namespace {
@@ -224,7 +225,9 @@ Shard read_shards(const std::vector<std::string>& paths) {
       continue;
     }
     if (shard.base_hash != all.base_hash || shard.vocab_size != all.vocab_size) {
-      fail("{}: written by another model than {}", file, files.front());
+      fail("{}: written by another model (hash {}, vocabulary {}) than {} (hash {}, vocabulary {})",
+           file, printable(short_hash(shard.base_hash)), shard.vocab_size, files.front(),
+           printable(short_hash(all.base_hash)), all.vocab_size);
     }
     std::move(shard.documents.begin(), shard.documents.end(), std::back_inserter(all.documents));
   }

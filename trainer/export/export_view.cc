@@ -1,6 +1,7 @@
 #include "trainer/export/export_view.h"
 
 #include <filesystem>
+#include <set>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -81,7 +82,8 @@ TrainedView load_checkpoint(const Checkpoint& base, const std::string& path) {
   load_parameters(path, student.parameters());
   view.tensors = model.tensors().diffusion();
   const int64_t before = settings.value("tokens_before", int64_t{0});
-  view.facts = {{"training_steps", std::to_string(info.state.step)},
+  view.facts = {{"base_model", base.config.name},
+                {"training_steps", std::to_string(info.state.step)},
                 {"training_tokens", std::to_string(before + info.state.tokens)},
                 {"training_settings", settings.dump()}};
   return view;
@@ -193,9 +195,34 @@ void check_out(const ExportOptions& options, const Checkpoint& base) {
   }
 }
 
+/// The files with weights: of parts those that the index names.
+std::set<std::string> weight_files(const ExportOptions& options) {
+  if (options.form == ExportForm::kCheckpoint) return {options.out + "/model.safetensors"};
+  if (options.part_bytes == 0) return {options.out};
+  const nlohmann::json index = read_json_file(adapter_in(options.out), size_t{1} << 24);
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : index.at("weight_map").items()) {
+    files.insert(options.out + "/" + file.get<std::string>());
+  }
+  return files;
+}
+
+Exported describe(const ExportOptions& options, const TrainedView& view) {
+  const std::set<std::string> files = weight_files(options);
+  Exported result{options.out, "whole model in the official layout, its diffusion view bf16", 0,
+                  fmt::format("step {}, {} diffusion tokens", view.facts.at("training_steps"),
+                              view.facts.at("training_tokens"))};
+  if (options.form != ExportForm::kCheckpoint) {
+    result.form = options.form == ExportForm::kInt8 ? "int8 adapter" : "bf16 adapter";
+    if (options.part_bytes > 0) result.form += fmt::format(" in {} parts", files.size());
+  }
+  for (const std::string& file : files) result.bytes += fs::file_size(file);
+  return result;
+}
+
 }  // namespace
 
-void export_view(const ExportOptions& options) {
+Exported export_view(const ExportOptions& options) {
   const Checkpoint base = open_checkpoint(options.model);
   check_out(options, base);
   const TrainedView view = load_view(base, options.run);
@@ -205,6 +232,7 @@ void export_view(const ExportOptions& options) {
   } else {
     export_adapter(base, view, options);
   }
+  return describe(options, view);
 }
 
 }  // namespace orthrus::train

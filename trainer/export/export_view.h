@@ -24,10 +24,18 @@ struct ExportOptions {
   std::map<std::string, std::string> metadata;
 };
 
+/// What an export has written.
+struct Exported {
+  std::string path;
+  std::string form;    ///< in words: "int8 adapter in 2 parts"
+  uint64_t bytes = 0;  ///< of the files with weights
+  std::string origin;  ///< the step it is of, and its diffusion tokens
+};
+
 /// Writes the diffusion view of a run for `orthrus`. Error(kInput) where the run is of another
 /// model; Error(kUsage) where the base cannot have a whole checkpoint: the official layout is for
 /// Qwen3 in a Hugging Face folder, with a vocabulary row as the mask; where
 /// `metadata` has a word that is taken, or a checkpoint is to have any.
-void export_view(const ExportOptions& options);
+Exported export_view(const ExportOptions& options);
 
 }  // namespace orthrus::train

@@ -1,13 +1,12 @@
 #include "trainer/fit/fit.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <numbers>
 #include <optional>
 #include <span>
 #include <utility>
@@ -18,13 +17,18 @@
 #include "base/folder_lock.h"
 #include "base/log.h"
 #include "cli/terminal.h"
+#include "formats/printable.h"
+#include "trainer/data/differences.h"
+#include "trainer/fit/core_watch.h"
 #include "trainer/fit/data_parallel.h"
 #include "trainer/fit/flops.h"
 #include "trainer/fit/matmul_rate.h"
 #include "trainer/fit/memory_prediction.h"
 #include "trainer/fit/run_log.h"
+#include "trainer/fit/schedule.h"
 #include "trainer/fit/settings.h"
 #include "trainer/fit/simulate.h"
+#include "trainer/fit/start.h"
 #include "trainer/fit/stop_signals.h"
 #include "trainer/fit/training_state.h"
 #include "trainer/model/device.h"
@@ -33,11 +37,6 @@ namespace orthrus::train {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double now() {
-  using Clock = std::chrono::steady_clock;
-  return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-}
 
 /// cuda without a number: that of the process among those of its machine.
 at::Device choose_device(const std::string& name, int local_rank) {
@@ -53,59 +52,6 @@ Precision choose_precision(const std::string& name, const at::Device& device) {
   }
   if (name != "bf16" && name != "f32") fail_usage("precision {}: expected auto, f32 or bf16", name);
   return name == "bf16" ? Precision::kBfloat16 : Precision::kFloat32;
-}
-
-/// What a run begins with.
-struct Start {
-  Checkpoint base;
-  std::string hash;  // of the base
-  DiffusionSource source;
-  std::optional<Adapter> adapter;
-
-  /// Rows of a block where nobody asked.
-  int64_t block_size() const {
-    constexpr int64_t kForCopies = 8;
-    if (source == DiffusionSource::kCopy) return kForCopies;
-    return adapter ? adapter->block_size : base.config.block_size;
-  }
-  /// Diffusion tokens that the adapter was trained on, 0 where it does not say.
-  int64_t tokens_before() const {
-    if (!adapter || !adapter->metadata.contains("training_tokens")) return 0;
-    const std::string& text = adapter->metadata.at("training_tokens");
-    int64_t tokens = 0;
-    std::from_chars(text.data(), text.data() + text.size(), tokens);
-    return std::max<int64_t>(tokens, 0);
-  }
-};
-
-Start open_start(const FitOptions& o) {
-  Start start{open_checkpoint(o.model), "", DiffusionSource::kCopy, std::nullopt};
-  start.hash = base_hash(*start.base.tensors);
-  if (o.adapter.empty() && start.base.config.is_orthrus) {
-    start.source = DiffusionSource::kCheckpoint;
-  } else if (!o.adapter.empty() && o.adapter != "copy") {
-    start.source = DiffusionSource::kAdapter;
-    start.adapter = open_adapter(o.adapter, start.base.config);
-    if (!start.adapter->base_hash.empty() && start.adapter->base_hash != start.hash) {
-      spdlog::warn("{}: trained beside another model or another form of it", o.adapter);
-    }
-  }
-  return start;
-}
-
-ModelTensors start_tensors(const FitOptions& o, const Start& start, at::Device device) {
-  ModelTensors tensors =
-      load_tensors(start.base, start.source, start.adapter ? &*start.adapter : nullptr);
-  tensors.config.block_size = o.student.block_size;
-  if (o.mask_token >= 0) {
-    if (o.mask_token >= tensors.config.vocab_size) {
-      fail_usage("mask token {}: the vocabulary has {}", o.mask_token, tensors.config.vocab_size);
-    }
-    tensors.config.mask_token_id = o.mask_token;
-    tensors.mask = tensors.embedding[o.mask_token].clone();
-  }
-  tensors.to(device);
-  return tensors;
 }
 
 /// At most `count` of the documents, from all over the list, so that every kind is among them.
@@ -154,13 +100,13 @@ class Run {
   Json measure_machine();
   void start();
   void open_folder();
-  void resume_from(const std::vector<std::string>& states);
+  std::string resume_from(const std::vector<std::string>& states);
   bool goes_on(const StopSignals& stop);
-  double share_done() const;
-  double learning_rate() const;
   StepStats step();
   void report(const StepStats& stats, double rate_used, double seconds);
   void show(const StepStats& stats, double rate, double flops) const;
+  void watch_cores(double flops);
+  void say_end() const;
   void evaluate();
   void save();
   [[noreturn]] void stop_at_bad_step(std::span<const PlannedRow> rows, const std::string& what);
@@ -181,6 +127,7 @@ class Run {
   double gradient_norm_ = 0;
   double step_flops_ = 0;
   double peak_flops_ = 0;  // of this process, a second; 0: not known
+  CoreWatch cores_{0, product_waits};
   double shown_ = 0;
   bool stopped_ = false;
   bool ended_ = false;  // already when it was resumed
@@ -193,8 +140,12 @@ Shard Run::read_for(const std::vector<std::string>& paths) const {
          start_.base.config.vocab_size);
   }
   if (!shard.base_hash.empty() && shard.base_hash != start_.hash) {
-    spdlog::warn("{}: its answers were written by another model or another form of it",
-                 paths.front());
+    const auto name = shard.provenance.find("model");
+    spdlog::warn(
+        "{}: its answers were written by {} (hash {}), the model here has hash {}: another model "
+        "or another form of it",
+        paths.front(), name == shard.provenance.end() ? "another one" : printable(name->second),
+        printable(short_hash(shard.base_hash)), short_hash(start_.hash));
   }
   return shard;
 }
@@ -234,6 +185,7 @@ Json Run::measure_machine() {
   if (!model_.tensors().embedding.is_cpu()) return facts;
   const MatmulRate rate = measure_matmul_rate();
   peak_flops_ = 1e9 * rate.peak_gflops;
+  cores_ = CoreWatch(1e9 * rate.gflops, product_waits);
   facts["matmul_gflops"] = rate.gflops;
   facts["fma_gflops"] = rate.peak_gflops;
   if (rate.slow()) {
@@ -276,40 +228,34 @@ void Run::open_folder() {
     log_->write({{"event", "start"}, {"settings", settings_}, {"machine", measure_machine()}});
     return;
   }
-  resume_from(states);
+  const std::string path = resume_from(states);
   log_.emplace(options_.out, state_.step);
   ended_ = log_->has_ended();
+  if (share_done(options_, state_) < 1) {
+    spdlog::info("goes on from {}, {}", path, done_text(options_, state_));
+  } else {
+    spdlog::info(
+        "{}: the run is complete{}; to train further begin another one from its export (fit "
+        "--adapter, another --out)",
+        options_.out, ended_ ? "" : " but for the last evaluation");
+  }
   log_->write({{"event", "resume"},
                {"step", state_.step},
                {"settings", settings_},
                {"machine", measure_machine()}});
 }
 
-/// From the newest checkpoint that is whole.
-void Run::resume_from(const std::vector<std::string>& states) {
+/// From the newest checkpoint that is whole; returns its path.
+std::string Run::resume_from(const std::vector<std::string>& states) {
+  std::string from;
   const auto load = [&](const std::string& path) {
     require_same_settings(settings_, inspect_state(path).settings, path);
     state_ = load_state(path, student_.parameters()).state;
     plan_.restore(state_.plan);
-    spdlog::info("goes on from {}", path);
+    from = path;
   };
   load_newest_whole(states, load, set_state_aside);
-}
-
-double Run::share_done() const {
-  if (options_.steps > 0) {
-    return static_cast<double>(state_.step) / static_cast<double>(options_.steps);
-  }
-  return state_.seconds / (60 * options_.minutes);
-}
-
-/// Linear warm-up, then half a cosine down to a tenth.
-double Run::learning_rate() const {
-  const double warm =
-      std::min(1.0, static_cast<double>(state_.step + 1) /
-                        static_cast<double>(std::max<int64_t>(1, options_.warmup_steps)));
-  const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * std::min(1.0, share_done())));
-  return options_.learning_rate * warm * (0.1 + 0.9 * cosine);
+  return from;
 }
 
 void Run::stop_at_bad_step(std::span<const PlannedRow> rows, const std::string& what) {
@@ -355,21 +301,53 @@ StepStats Run::step() {
     if (!std::isfinite(loss)) stop_at_bad_step(rows, "the loss");
   }
   sum_gradients(group_, student_.parameters());
-  gradient_norm_ = student_.update(learning_rate(), state_.step + 1);
+  gradient_norm_ = student_.update(learning_rate(options_, state_), state_.step + 1);
   if (!std::isfinite(gradient_norm_)) stop_at_bad_step(rows, "the gradient");
   return stats;
 }
 
 void Run::show(const StepStats& stats, double rate, double flops) const {
-  const double done = share_done();
-  const double left = done > 0 ? std::max(0.0, state_.seconds * (1 - done) / done) : 0;
   std::string speed = fmt::format("{:.0f} tokens/s  {:.1f} GFLOP/s", rate, flops * 1e-9);
   if (peak_flops_ > 0) {
-    speed += fmt::format(" ({:.0f} % of the peak)", 100 * flops / (peak_flops_ * group_.size()));
+    // No percentage: products in bfloat16 pass that peak.
+    speed += fmt::format(" ({:.2f} x the float32 peak)", flops / (peak_flops_ * group_.size()));
   }
-  print_stderr(
-      fmt::format("step {}  loss {:.4f}  tokens/cycle {:.2f}  {}  {:.0f} %  {:.0f} min left\n",
-                  state_.step, stats.loss, stats.tokens_per_cycle(), speed, 100 * done, left / 60));
+  print_stderr(fmt::format("step {}  loss {:.4f}  tokens/cycle {:.2f}  {}  {}, {:.0f} min left\n",
+                           state_.step, stats.loss, stats.tokens_per_cycle(), speed,
+                           done_text(options_, state_), minutes_left(options_, state_)));
+}
+
+/// flops: of this process, in the step just made.
+void Run::watch_cores(double flops) {
+  const double waits = cores_.after_step(flops, monotonic_seconds());
+  if (waits == 0) return;
+  const int threads = at::get_num_threads();
+  const std::string advice =
+      threads > 1
+          ? fmt::format(": with fewer threads (-t {}) it may be many times faster", threads - 1)
+          : "";
+  spdlog::warn(
+      "step {} at {:.2f} GFLOP/s: its matrix products take {:.0f} times as long as the fastest, "
+      "since another program wants the same cores{}",
+      state_.step, flops * 1e-9, waits, advice);
+}
+
+/// Two lines: what there is now, and what to do with it.
+void Run::say_end() const {
+  std::string facts =
+      fmt::format("{} after step {} ({}): {} diffusion tokens", stopped_ ? "stopped" : "complete",
+                  state_.step, done_text(options_, state_), grouped(state_.tokens));
+  const int64_t before = start_.tokens_before();
+  if (before > 0) facts += fmt::format(" ({} with its start's)", grouped(before + state_.tokens));
+  const double measured = log_->last_evaluation();
+  facts += std::isnan(measured)
+               ? ", not evaluated"
+               : fmt::format(", {:.3f} tokens/cycle at the last evaluation", measured);
+  print_stderr(fmt::format("{}; saved: {}\nnext: {}\n", facts, saved_states(options_.out).front(),
+                           stopped_ ? "the same command with --resume goes on with it"
+                                    : fmt::format("orthrus-train export -m {} --run {} -o "
+                                                  "adapter.safetensors",
+                                                  options_.model, options_.out)));
 }
 
 void Run::report(const StepStats& stats, double rate_used, double seconds) {
@@ -387,9 +365,10 @@ void Run::report(const StepStats& stats, double rate_used, double seconds) {
                {"tokens_per_second", rate},
                {"flops_per_second", step_flops_ / seconds},
                {"seconds", state_.seconds}});
+  watch_cores(step_flops_ / (seconds * group_.size()));
   constexpr double kShowSeconds = 10;
-  if (now() - shown_ < kShowSeconds) return;
-  shown_ = now();
+  if (monotonic_seconds() - shown_ < kShowSeconds) return;
+  shown_ = monotonic_seconds();
   show(stats, rate, step_flops_ / seconds);
 }
 
@@ -400,8 +379,9 @@ void Run::evaluate() {
   model_.set_precision(Precision::kFloat32);
   const Simulation s = simulate_cycles(model_, held_out_, options_.student.block_size);
   model_.set_precision(precision);
-  print_stderr(fmt::format("step {}: {:.3f} tokens/cycle on {} held-out documents (mean {:.3f})\n",
-                           state_.step, s.tokens_per_cycle(), s.documents, s.mean()));
+  print_stderr(fmt::format(
+      "step {}: {:.3f} tokens/cycle on {} held-out documents (mean of the documents {:.3f})\n",
+      state_.step, s.tokens_per_cycle(), s.documents, s.mean()));
   log_->write({{"event", "evaluation"},
                {"step", state_.step},
                {"tokens", state_.tokens},
@@ -425,49 +405,49 @@ bool Run::goes_on(const StopSignals& stop) {
   group_.sum(shared);
   stopped_ = shared[0] > 0;
   state_.seconds = shared[1];
-  return !stopped_ && share_done() < 1;
+  return !stopped_ && share_done(options_, state_) < 1;
 }
 
 bool Run::train() {
   const StopSignals stop;
   const int64_t first = state_.step;
   if (state_.step == 0) evaluate();
-  double saved = now(), evaluated = now();
-  shown_ = now();
+  double saved = monotonic_seconds(), evaluated = monotonic_seconds();
+  shown_ = monotonic_seconds();
   while (goes_on(stop)) {
-    const double begin = now();
-    const double rate = learning_rate();
+    const double begin = monotonic_seconds();
+    const double rate = learning_rate(options_, state_);
     const StepStats stats = step();
-    const double seconds = now() - begin;
+    const double seconds = monotonic_seconds() - begin;
     ++state_.step;
     state_.tokens += stats.tokens;
     state_.seconds += seconds;
     report(stats, rate, seconds);
-    if (now() - saved >= 60 * options_.checkpoint_minutes) {
+    if (monotonic_seconds() - saved >= 60 * options_.checkpoint_minutes) {
       try {
         save();
       } catch (const Error& error) {
         spdlog::warn("no checkpoint this time: {}", error.what());
       }
-      saved = now();
+      saved = monotonic_seconds();
     }
-    if (now() - evaluated >= 60 * options_.evaluation_minutes) {
+    if (monotonic_seconds() - evaluated >= 60 * options_.evaluation_minutes) {
       evaluate();
-      evaluated = now();
+      evaluated = monotonic_seconds();
     }
   }
   save();
   if (stopped_) {
-    if (group_.first()) {
-      spdlog::info("stopped after step {}, saved: --resume goes on with it", state_.step);
-    }
+    if (group_.first()) say_end();
     return false;
   }
-  if (state_.step == first && ended_) return true;  // a finished run that was resumed
-  evaluate();
-  if (group_.first()) {
+  const bool ended_before = state_.step == first && ended_;  // a finished run that was resumed
+  if (!ended_before) evaluate();
+  if (!group_.first()) return true;
+  if (!ended_before) {
     log_->write({{"event", "end"}, {"step", state_.step}, {"memory_peak_bytes", peak_memory()}});
   }
+  say_end();
   return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -17,12 +18,19 @@ class RunLog {
 
   /// Whether one of the lines that were kept says that the run has ended.
   bool has_ended() const { return ended_; }
+  /// Tokens per cycle of the last evaluation, kept or written since; NaN where there is none.
+  double last_evaluation() const { return last_evaluation_; }
   void write(const nlohmann::ordered_json& line);
 
  private:
+  /// The lines up to that step; a last line that was cut by a crash is dropped too.
+  std::string lines_until(int64_t step);
+  void note(const nlohmann::json& line);
+
   std::string path_;
   std::ofstream file_;
   bool ended_ = false;
+  double last_evaluation_ = std::numeric_limits<double>::quiet_NaN();
   bool failed_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include "trainer/fit/settings.h"
 
 #include <filesystem>
+#include <map>
 
 #include "base/error.h"
 #include "formats/json.h"
@@ -28,6 +29,37 @@ std::string hash_of(const Shard& data) {
     }
   }
   return hash.text();
+}
+
+/// What the user knows a setting as.
+std::string flag_of(const std::string& setting) {
+  static const std::map<std::string, std::string> kNames = {
+      {"base_hash", "--model (its hash)"},
+      {"documents", "--data (documents)"},
+      {"answer_tokens", "--data (answer tokens)"},
+      {"data_hash", "--data (hash of its tokens)"},
+      {"adapter", "--adapter"},
+      {"tokens_before", "--adapter (diffusion tokens it was trained on)"},
+      {"mask_token_id", "--mask-token"},
+      {"precision", "--precision"},
+      {"block_size", "--block"},
+      {"train_last", "--train-last"},
+      {"position_decay", "--position-decay"},
+      {"temperature", "--temperature"},
+      {"cross_entropy", "--cross-entropy"},
+      {"row_tokens", "--row-tokens"},
+      {"row_blocks", "--row-blocks"},
+      {"step_rows", "--step-rows"},
+      {"seed", "--seed"},
+      {"optimizer", "--optimizer"},
+      {"learning_rate", "--lr"},
+      {"warmup_steps", "--warmup"},
+      {"weight_decay", "--weight-decay"},
+      {"clip", "--clip"},
+      {"steps", "--steps"},
+      {"minutes", "--minutes"}};
+  const auto found = kNames.find(setting);
+  return found == kNames.end() ? setting : found->second;
 }
 
 }  // namespace
@@ -73,7 +105,7 @@ void require_same_settings(const Json& ours, const std::string& text, const std:
   }
   for (const auto& [key, value] : ours.items()) {
     if (!theirs.contains(key) || theirs[key] != nlohmann::json(value)) {
-      fail_usage("{}: the run was begun with {} = {}, now it is {}", path, key,
+      fail_usage("{}: the run was begun with {} = {}, now it is {}", path, flag_of(key),
                  theirs.contains(key) ? theirs[key].dump() : "nothing", value.dump());
     }
   }

@@ -13,7 +13,8 @@ nlohmann::ordered_json settings_json(const FitOptions& options, const DualModel&
                                      const std::string& base_hash, int64_t tokens_before,
                                      const Shard& data);
 
-/// Error(kUsage) names the first setting that differs from `text`, the settings found at `path`.
+/// Error(kUsage) names the flag of the first setting that differs from `text`, the settings found
+/// at `path`.
 void require_same_settings(const nlohmann::ordered_json& ours, const std::string& text,
                            const std::string& path);
 

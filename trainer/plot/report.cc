@@ -128,6 +128,25 @@ std::string accuracy_chart(const RunHistory& history) {
 
 }  // namespace
 
+std::string evaluation_table(const RunHistory& history) {
+  if (history.evaluations.empty()) return "";
+  const double places = history.answer_tokens * history.block_size;
+  std::string out;
+  if (places > 0) {
+    out = fmt::format("trained on {:.0f} answers of {:.0f} tokens, blocks of {:.0f}\n",
+                      history.documents, history.answer_tokens / history.documents,
+                      history.block_size);
+  }
+  out += "diffusion tokens  of this run  blocks an answer token  held-out tokens/cycle\n";
+  for (const RunHistory::Evaluation& e : history.evaluations) {
+    const double here = e.tokens - history.tokens_before;
+    out += fmt::format("{:>16}  {:>11}  {:>22}  {:>21.2f}\n", short_number(e.tokens),
+                       short_number(here), places > 0 ? fmt::format("{:.2f}", here / places) : "-",
+                       e.tokens_per_cycle);
+  }
+  return out;
+}
+
 std::string forecast_text(const RunHistory& history) {
   const auto forecast = fit_forecast(history);
   if (!forecast)

@@ -22,8 +22,12 @@ RunHistory read_history(const std::string& folder, std::optional<double> tokens_
     if (!json.is_object()) continue;
     try {
       const std::string event = json.value("event", "");
-      if (event == "start" && !tokens_before) {
-        before = json.at("settings").value("tokens_before", 0.0);
+      if (event == "start") {
+        const auto& settings = json.at("settings");
+        if (!tokens_before) before = settings.value("tokens_before", 0.0);
+        history.documents = settings.value("documents", 0.0);
+        history.answer_tokens = settings.value("answer_tokens", 0.0);
+        history.block_size = settings.value("block_size", 0.0);
       } else if (event == "step") {
         history.steps.push_back({before + json.at("tokens").get<double>(), json.at("loss"),
                                  json.at("tokens_per_cycle")});

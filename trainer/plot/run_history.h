@@ -17,6 +17,8 @@ struct RunHistory {
   };
   std::vector<Step> steps;
   std::vector<Evaluation> evaluations;
+  double documents = 0, answer_tokens = 0;  ///< of the data; 0: not known
+  double block_size = 0;                    ///< diffusion tokens of an anchor; 0: not known
   double tokens_before = 0;  ///< that the run's start had been trained on; part of all tokens here
 };
 

@@ -87,7 +87,9 @@ TEST(Shard, DamagedFilesAreErrorsOrValid) {
 
 TEST(SelfPrompts, OnlyUsableTextsAreKept) {
   for (const char* usable : {"What is the capital of Kenya?", "Sort [3, 1, 2] in Python, please.",
-                             "Tell me a story.\nIt should have a dragon."}) {
+                             "Tell me a story.\nIt should have a dragon.",
+                             // The filter is one of scripts, not of languages.
+                             "Quelle est la capitale du Kenya, et combien de villes y a-t-il?"}) {
     EXPECT_TRUE(usable_self_prompt(usable)) << usable;
   }
   const std::string words = "one two three four five six seven eight nine ten ";
@@ -96,6 +98,9 @@ TEST(SelfPrompts, OnlyUsableTextsAreKept) {
   for (const std::string& useless :
        {std::string("Hi there"), std::string("Supercalifragilistic"), long_text,
         std::string("go on and go on and go on and go on and go on and go on"),
+        // "Where is the capital?" in Greek letters.
+        std::string(
+            "\xce\xa0\xce\xbf\xcf\x8d \xce\xb5\xce\xaf\xce\xbd\xce\xb1\xce\xb9 \xce\xb7 abc?"),
         std::string("\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xb8\x96\xe7\x95\x8c a b c d"),
         std::string("not valid UTF-8: \xff\xfe at all")}) {
     EXPECT_FALSE(usable_self_prompt(useless)) << useless;

@@ -48,7 +48,8 @@ TEST(Report, ReadsALogAndDrawsIt) {
   const std::string folder = testing::TempDir() + "/orthrus_plot_" + std::to_string(::getpid());
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/log.jsonl")
-      << R"({"event":"start","settings":{"tokens_before":500}})" << '\n'
+      << R"({"event":"start","settings":{"tokens_before":500,"documents":10,"answer_tokens":120,"block_size":8}})"
+      << '\n'
       << R"({"event":"evaluation","step":0,"tokens":0,"tokens_per_cycle":1.8,"tokens_per_cycle_mean":1.9,"accuracy":[0.8,0.1]})"
       << '\n'
       << R"({"event":"step","step":1,"loss":6.5,"tokens_per_cycle":1.7,"tokens":768})" << '\n'
@@ -66,6 +67,16 @@ TEST(Report, ReadsALogAndDrawsIt) {
   EXPECT_NE(page.find("<polyline"), std::string::npos);
   EXPECT_EQ(page.find("http"), std::string::npos);  // nothing is loaded from elsewhere
   EXPECT_NE(forecast_text(history).find("needs four"), std::string::npos);
+  // 768 diffusion tokens are 96 blocks of 8, on 120 answer tokens.
+  RunHistory trained = history;
+  trained.evaluations.push_back({500 + 768, 2.125, 2.25, {0.8, 0.1}});
+  EXPECT_EQ(evaluation_table(trained),
+            "trained on 10 answers of 12 tokens, blocks of 8\n"
+            "diffusion tokens  of this run  blocks an answer token  held-out tokens/cycle\n"
+            "             500            0                    0.00                   1.80\n"
+            "           1.27k          768                    0.80                   2.12\n");
+  trained.answer_tokens = 0;  // a log of an early version
+  EXPECT_NE(evaluation_table(trained).find("768                       -"), std::string::npos);
   std::filesystem::remove_all(folder);
   EXPECT_THROW(read_history(folder), Error);
 }

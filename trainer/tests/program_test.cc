@@ -1,31 +1,17 @@
 // orthrus-train as a person uses it, on the tiny checkpoint.
-#include "base/error.h"
+#include "trainer/tests/program.h"
+
+#include <fmt/format.h>
+
 #include "text/tokenizer.h"
-#include "trainer/data/answers.h"
-#include "trainer/tests/captured_run.h"
-#include "trainer/tests/fit_runs.h"
 
 namespace orthrus::train {
 namespace {
 
 namespace fs = std::filesystem;
 
-class Program : public Fit {
+class Data : public Program {
  protected:
-  static Captured train(std::vector<std::string> words) {
-    words.insert(words.begin(), ORTHRUS_TRAIN_PROGRAM);
-    return captured_run(words);
-  }
-  /// `data` on the tiny checkpoint into out(name).
-  Captured data(const std::string& name, const std::vector<std::string>& extra) const {
-    std::vector<std::string> words{"data", "-m", tiny_path(), "-o", out(name), "--weights", "f32"};
-    words.insert(words.end(), extra.begin(), extra.end());
-    return train(words);
-  }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(out(name), std::ios::binary) << text;
-    return out(name);
-  }
   /// Text of the prompts, template included, in the shards of that folder.
   std::vector<std::string> prompts_in(const std::string& name) const {
     const Tokenizer tokenizer = Tokenizer::load(tiny_path());
@@ -36,11 +22,7 @@ class Program : public Fit {
     }
     return result;
   }
-
-  const std::string questions_ = std::string(ORTHRUS_TEST_DATA) + "/gsm8k/questions.jsonl";
 };
-
-using Data = Program;
 
 TEST_F(Data, LimitAndExcludeChooseThePrompts) {
   const std::string prompts = write("prompts.jsonl",
@@ -97,7 +79,11 @@ TEST_F(Data, SelfPromptsAreWrittenOnce) {
   EXPECT_EQ(file_text(out("self/00000.shard")), shard);
   std::vector<std::string> more = flags;
   more[1] = "4";
-  EXPECT_EQ(data("self", more).code, 2);
+  const Captured refused = data("self", more);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("self-prompts.json: made with --self-prompts 3, now 4\n"),
+            std::string::npos)
+      << refused.err;
   EXPECT_EQ(file_text(out("self/00000.shard")), shard);
 }
 
@@ -128,7 +114,8 @@ TEST_F(Data, OnlyMissingShardsAreMadeAndTheyAreTheSame) {
   }
   const Captured other = data("shards", with("7"));
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("made from other prompts or with other flags"), std::string::npos);
+  EXPECT_NE(other.err.find("00000.shard: made with --max-tokens 6, now 7\n"), std::string::npos)
+      << other.err;
   EXPECT_EQ(file_text(names[0]), bytes[0]);
 }
 

@@ -15,6 +15,14 @@
 
 namespace orthrus::train {
 
+/// With the vocabulary of the tiny checkpoint, else unlike it.
+inline constexpr const char* kSmallLlama =
+    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "vocab_size": 1088, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
+    "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "tie_word_embeddings": false, "eos_token_id": 1023, "bos_token_id": 1021})";
+
 /// A small model of random weights in a Hugging Face folder of its own, with all that its config
 /// asks for.
 class RandomModel {

@@ -13,12 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kLlama = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-    "vocab_size": 1088, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
-    "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_act": "silu",
-    "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-    "tie_word_embeddings": false, "eos_token_id": 1023, "bos_token_id": 1021})";
-
 class Walk : public testing::Test {
  protected:
   void SetUp() override {
@@ -58,7 +52,7 @@ class Walk : public testing::Test {
     return lines;
   }
 
-  RandomModel model_{kLlama};
+  RandomModel model_{kSmallLlama};
   std::string folder_ = testing::TempDir() + "/orthrus_walk_" + std::to_string(::getpid());
   std::string orthrus_ = default_orthrus_program();
 };
