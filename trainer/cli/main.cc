@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
-#include "cli/nearest.h"
+#include "base/nearest.h"
 #include "cli/program.h"
 #include "formats/printable.h"
 #include "trainer/cli/commands.h"
