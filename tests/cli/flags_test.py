@@ -286,7 +286,7 @@ class ConfigFiles(ProgramTest):
         self.write("".join(f"{key}: 16\n" for key in keys if key != "use_diffusion_mode"))
         done = orthrus("run", "-m", TINY, "--config", self.path, "-p", "a", "-n", "1", "--raw")
         self.assertEqual(done.returncode, 0, done.stderr)
-        serving = [key for row in rows if "without effect" in row for key in re.findall("`([a-z_]+)`", row.split("|")[1])]
+        serving = [key for row in rows if "`serve`" in row for key in re.findall("`([a-z_]+)`", row.split("|")[1])]
         self.assertEqual(done.stderr, f"orthrus: info: {self.path}: without effect here: {', '.join(serving)}\n")
 
     def test_unknown_keys(self):
