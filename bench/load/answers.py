@@ -169,11 +169,3 @@ def read_answer(exchange, kind=""):
     except (ValueError, KeyError, IndexError, TypeError) as error:
         answer.error = f"malformed reply: {type(error).__name__}: {error}"
     return answer
-
-
-def difference(one, other):
-    """Why two finished answers to the same request are not the same, "" where they are."""
-    for name in ("text", "finish_reason", "tokens", "token_ids"):
-        if getattr(one, name) != getattr(other, name):
-            return f"{name}: {getattr(one, name)!r} and alone {getattr(other, name)!r}"
-    return ""

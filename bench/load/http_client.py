@@ -63,6 +63,7 @@ class Address:
     host: str
     port: int
     key: str = ""  # API key
+    source: str = ""  # our own address, by which the server tells clients apart that bring no key
 
     @staticmethod
     def of(url, key=""):
@@ -70,7 +71,11 @@ class Address:
         return Address(parts.hostname, parts.port or 80, key)
 
     def with_key(self, key):
-        return Address(self.host, self.port, key)
+        return dataclasses.replace(self, key=key)
+
+    def as_client(self, number):
+        """As from a machine of its own, where the server listens on 127.0.0.1."""
+        return dataclasses.replace(self, source=f"127.0.1.{number}")
 
 
 def request_bytes(address, method, path, body=None):
@@ -93,7 +98,8 @@ async def ask(address, method, path, body=None, *, cancel_after=None, cancel_sec
     loop = asyncio.get_running_loop()
     make = lambda: _Connection(request_bytes(address, method, path, body), exchange, cancel_after)
     try:
-        transport, connection = await loop.create_connection(make, address.host, address.port)
+        transport, connection = await loop.create_connection(make, address.host, address.port,
+                                                             local_addr=(address.source, 0) if address.source else None)
         try:
             await asyncio.wait_for(asyncio.shield(connection.closed), cancel_seconds or timeout)
         except asyncio.TimeoutError:

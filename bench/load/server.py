@@ -26,6 +26,8 @@ def allow_many_files():
 class Server:
     """A server process on a free port. A context manager; `address` is where it listens, `log` what it has printed."""
 
+    keep_log = False  # it is removed otherwise, but for where the block ends with an exception
+
     def __init__(self, program, model, *options, environment=None, patience=300):
         self.log_path = pathlib.Path(tempfile.mkstemp(prefix="orthrus-load-", suffix=".log")[1])
         command = [str(program), "serve", "-m", str(model), "--port", "0", *(str(option) for option in options)]
@@ -51,11 +53,6 @@ class Server:
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
 
-    def cpu_seconds(self):
-        """Of all its threads so far."""
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def stop(self, seconds=60):
         """Its exit status."""
         if self.process.poll() is None:
@@ -72,7 +69,7 @@ class Server:
 
     def __exit__(self, failed, *_):
         self.stop()
-        if not failed:
+        if not failed and not self.keep_log:
             self.log_path.unlink()
 
 

@@ -40,16 +40,19 @@ def parse_flags(arguments):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=pathlib.Path, help="file of the figures")
     add_server_flags(parser)
-    # The small model, and memory for three of its longest sequences: it runs out all the time.
-    parser.set_defaults(model="tests/data/tiny/checkpoint", context=1024, kv_cache_memory_budget_gb=0.006)
+    # The small model, and memory for one and a half of its longest sequences: it runs out all the time.
+    parser.set_defaults(model="tests/data/tiny/checkpoint", context=1024, kv_cache_memory_budget_gb=0.003)
     return parser.parse_args(arguments)
 
 
 async def make_requests(address, flags):
-    room = await context_of(address) - flags.max_tokens[1]
+    room = await context_of(address) - 4 * flags.max_tokens[1]
     source = PromptSource(flags.seed, {"gsm8k": 0.4, "code": 0.2, "chat": 0.3, "long": 0.1}, await characters_a_token(address),
                           (200, 4000), room)
-    return [await fit(address, request, room) for request in make_pool(source, flags.distinct, flags.max_tokens)]
+    growing = flags.distinct // 2  # take far more memory than they begin with
+    pool = make_pool(source, flags.distinct - growing, flags.max_tokens)
+    pool += [request.varied(ignore_eos=True) for request in make_pool(source, growing, tuple(4 * n for n in flags.max_tokens))]
+    return [await fit(address, request, room) for request in pool]
 
 
 async def soak(server, flags):
@@ -63,7 +66,7 @@ async def soak(server, flags):
         return server.resident_bytes()
 
     async with metrics.Course(min(5.0, 0.6 * flags.minutes), resident) as memory:
-        good = [client(server.address, pool, random.Random(f"{flags.seed} {i}"), tally, more, flags.cancels)
+        good = [client(server.address.as_client(i + 1), pool, random.Random(f"{flags.seed} {i}"), tally, more, flags.cancels)
                 for i in range(flags.clients)]
         bad = [bad_client(server.address, random.Random(f"{flags.seed} bad {i}"), more, counts, complaints)
                for i in range(flags.bad_clients)]
@@ -98,8 +101,9 @@ def main(arguments):
         pool, tally, counts, complaints, sizes, values = asyncio.run(soak(server, flags))
         status = server.stop()
         problems += [f"log: {line}" for line in server.faults()]
-    if status != 0:
-        problems.append(f"the server ended with {status}: {server.log_path}")
+        if status != 0:
+            problems.append(f"the server ended with {status}: {server.log_path}")
+        server.keep_log = bool(problems)
     with start_server(flags, environment=environment) as server:
         compared, differences = asyncio.run(compare_alone(server.address, pool, tally))
     problems += tally.errors + complaints + differences
@@ -115,7 +119,8 @@ def main(arguments):
         flags.json.write_text(json.dumps(figures, indent=2) + "\n")
     print(f"{tally.sent} requests, {tally.finished} finished with {tally.tokens} tokens, {tally.cancelled} cut off, "
           f"{sum(counts.values())} bad clients; {compared} answers compared with {len(tally.seen)} alone, "
-          f"{len(differences)} different; memory {sizes[0] / 1e6:.0f} to {max(sizes) / 1e6:.0f} MB, {memory}")
+          f"{len(differences)} different; memory {sizes[0] / 1e6:.0f} to {max(sizes) / 1e6:.0f} MB, {memory}; "
+          f"{values.get('orthrus_preemptions_total', 0):.0f} preemptions")
     for problem in problems[:40]:
         print("  " + problem)
     print(f"{len(problems)} problems" if problems else "no problems")

@@ -87,10 +87,11 @@ class Tally:
             self.seen[index][signature(answer)] += 1
 
 
-async def client(address, pool, random, tally, more, cancels=0.2):
-    """One after the other as long as more() says so; a share of them is cut off somewhere."""
+async def client(address, pool, random, tally, more, cancels=0.2, among=None):
+    """One after the other as long as more() says so; a share of them is cut off somewhere. `among`: the indices to choose
+    from, all where it is None."""
     while more():
-        index = random.randrange(len(pool))
+        index = random.choice(among or range(len(pool)))
         cut = {}
         if random.random() < cancels:
             cut = {"cancel_after": random.randint(1, 8)} if random.random() < 0.5 else {"cancel_seconds": random.uniform(0.001, 1.0)}

@@ -185,8 +185,8 @@ void Decoder::Impl::recompute() {
   if (phase != Phase::kVerify) return;
   // The draft pass counts where its drafts are judged.
   phase = Phase::kCycle;
+  drafts = 0;
   --result.forward_passes;
-  result.drafted -= std::exchange(drafts, 0);
 }
 
 Span Decoder::Impl::plan(int64_t max_rows, int64_t companions) {
@@ -250,7 +250,6 @@ void Decoder::Impl::take_drafts_of_drafter() {
   drafts = std::min(drafts, static_cast<int64_t>(proposed.size()));
   std::copy_n(proposed.begin(), drafts, tokens.begin() + count);
   judge.keep_none();
-  result.drafted += drafts;
 }
 
 Span Decoder::Impl::plan_draft() {
@@ -318,7 +317,6 @@ void Decoder::Impl::consume_draft(std::span<const float> logits) {
     tokens[static_cast<size_t>(count + usable)] = *token;
   }
   drafts = usable;
-  result.drafted += drafts;
   judge.keep(logits, drafts);
 }
 
@@ -344,6 +342,7 @@ void Decoder::Impl::consume_verify(std::span<const float> logits) {
   }
   if (phase == Phase::kCycle && !refused) emit_chosen(row(logits, accepted));
   table.set_length(anchor + 1 + accepted);
+  result.drafted += proposed;
   result.accepted += accepted;
   result.drafted_per_cycle.push_back(proposed);
   result.accepted_per_cycle.push_back(accepted);

@@ -106,6 +106,19 @@ TEST(Decoder, LosesItsCacheAndGoesOnAsIfNothingHadHappened) {
   }
 }
 
+TEST(Decoder, CountsDraftsWhereTheyAreJudged) {
+  FakeModel fake(32, 8);
+  FakeRun run(fake, prompt_of(20, 32));
+  run.options.draft_max = 5;
+  run.options.max_new_tokens = 30;
+  Decoder decoder(run.setup());
+  while (decoder.result().cycles < 2) decoder.consume(fake.run(decoder.plan(100, 1)));
+  decoder.consume(fake.run(decoder.plan(100, 1)));  // drafts of which nothing comes
+  decoder.cancel();
+  EXPECT_EQ(decoder.result().drafted_per_cycle, (std::vector<int64_t>{5, 5}));
+  EXPECT_EQ(decoder.result().drafted, 10);
+}
+
 TEST(Decoder, RecomputesWithoutLogitsWhatIsDecided) {
   FakeModel fake(32, 8);
   FakeRun run(fake, prompt_of(20, 32));

@@ -16,8 +16,9 @@ import workload
 from prompts import PromptSource
 from server import Server, characters_a_token, fit
 
-CLIENTS, REQUESTS, DISTINCT = 16, 240, 80
-OPTIONS = ("-c", 1024, "--kv-cache-memory-budget-gb", 0.006, "--dynamic-adjust-interval-ms", 50)  # memory of three sequences
+CLIENTS, REQUESTS = 16, 200
+MIXED, GROWING = range(60), range(60, 90)  # of the pool; the latter take far more memory than they begin with
+OPTIONS = ("-c", 1024, "--kv-cache-memory-budget-gb", 0.003)  # memory of one sequence and a half
 problems = []
 
 
@@ -29,15 +30,17 @@ def expect(good, what):
 async def make_pool(address):
     mix = {"gsm8k": 0.4, "code": 0.2, "chat": 0.3, "long": 0.1}
     source = PromptSource(7, mix, await characters_a_token(address), (200, 900))
-    return [await fit(address, request, 900) for request in workload.make_pool(source, DISTINCT, (1, 64))]
+    pool = workload.make_pool(source, len(MIXED), (1, 64))
+    pool += [source.request((200, 400), sampled=0.5, kind="chat", ignore_eos=True) for _ in GROWING]
+    return [await fit(address, request, 1024 - request.body["max_tokens"]) for request in pool]
 
 
-async def crowd(address, pool, seed, requests, cancels):
-    tally, numbers = workload.Tally(), iter(range(requests))
+async def crowd(address, pool, tally, requests, cancels, among):
+    """So many requests of all clients together, each of which has an address of its own."""
+    numbers = iter(range(requests))
     more = lambda: next(numbers, None) is not None
-    await asyncio.gather(*(workload.client(address, pool, random.Random(f"{seed} {i}"), tally, more, cancels)
+    await asyncio.gather(*(workload.client(address.as_client(i + 1), pool, random.Random(f"{i} {among}"), tally, more, cancels, among)
                            for i in range(CLIENTS)))
-    return tally
 
 
 def check_metrics(before, after, tally):
@@ -53,7 +56,8 @@ def check_metrics(before, after, tally):
         expect(least <= value <= most, f"{name}: {value:.0f}, expected {least} to {most}")
 
     def same(one, other):
-        expect(metrics.total(after, one) == metrics.total(after, other), f"{one} is not {other}")
+        values = [metrics.total(after, name) for name in (one, other)]
+        expect(values[0] == values[1], f"{one}: {values[0]:.0f}, but {other}: {values[1]:.0f}")
 
     expect(outcomes["error"] == outcomes["rejected"] == 0, f"outcomes {outcomes}")
     expect(tally.finished <= ended <= tally.sent, f"{ended:.0f} answers of {tally.finished} finished and {tally.sent} sent")
@@ -76,17 +80,19 @@ async def run(address):
     """(pool, tallies)"""
     pool = await make_pool(address)
     before = await metrics.read(address)
-    alike = await crowd(address, pool, "good", REQUESTS, 0.2)
+    tally = workload.Tally()
+    await crowd(address, pool, tally, REQUESTS, 0.2, MIXED)
+    await crowd(address, pool, tally, 3 * CLIENTS, 0.0, GROWING)
     after = await metrics.at_rest(address)
     expect(not metrics.held(after), f"left over: {metrics.held(after)}")
-    check_metrics(before, after, alike)
-    complaints = []
+    check_metrics(before, after, tally)
+    beside = workload.Tally()
     rude = (kind(address, random.Random(kind.__name__)) for kind in bad_clients.KINDS)
-    beside, *complaints = await asyncio.gather(crowd(address, pool, "beside", REQUESTS // 4, 0.0), *rude)
+    _, *complaints = await asyncio.gather(crowd(address, pool, beside, REQUESTS // 4, 0.0, MIXED), *rude)
     problems.extend(complaint for complaint in complaints if complaint)
     held = metrics.held(await metrics.at_rest(address))
     expect(not held, f"left over after the bad clients: {held}")
-    return pool, (alike, beside)
+    return pool, (tally, beside)
 
 
 async def compare(address, pool, tallies):
