@@ -7,8 +7,8 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'trainer/*.h' 't
 UNIT_TESTS := ^(base|formats|text|grammar|hub|kernels|cache|model|decode|engine|server|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-all with-trainer train demo demo-serve test bench soak fuzz sanitize sanitize-address sanitize-thread lint \
-  format clean pull
+.PHONY: help build build-all with-trainer train demo demo-serve test bench bench-serve soak fuzz sanitize sanitize-address \
+  sanitize-thread lint format clean pull
 
 help:
 	@echo "make build     the program, at build/orthrus (installs missing Debian packages first)"
@@ -17,6 +17,7 @@ help:
 	@echo "make demo-serve serve the demo model: OpenAI API and a chat page"
 	@echo "make test      every test"
 	@echo "make bench     measure this machine and the engine; results in build/bench/"
+	@echo "make bench-serve measure the server under load; results in build/bench/load/"
 	@echo "make soak      the long tests: the whole lossless matrix (up to two hours, resumable)"
 	@echo "make fuzz      run every fuzz target for FUZZ_SECONDS (60)"
 	@echo "make sanitize  unit tests under the address, undefined and thread sanitizers"
@@ -64,6 +65,11 @@ test: build-all .venv/.setup pull
 
 bench: pull
 	@bash bench/run_all.sh
+
+# The figures of docs/benchmarks.md, "Serving".
+bench-serve: pull
+	@cmake --build build -j $(JOBS) --target orthrus_engine_bench
+	@bash bench/load/run_all.sh
 
 soak: build-all pull
 	@bash scripts/soak.sh

@@ -20,8 +20,8 @@ async def measure(address, flags, view):
     source = PromptSource(f"{flags.seed} {view}", {"chat": 1.0}, await characters_a_token(address), most_tokens=context)
     results = [await once(address, flags, source, tokens, context, view) for _ in range(flags.repetitions)]
     result = {key: statistics.median(r[key] for r in results) for key in results[0]}
-    result["growth_p50"] = result["during_p50"] / result["before_p50"]
-    result["growth_p95"] = result["during_p95"] / result["before_p95"]
+    for figure in ("mean", "p50", "p95"):
+        result[f"growth_{figure}"] = result[f"during_{figure}"] / result[f"before_{figure}"]
     return result
 
 
@@ -34,7 +34,7 @@ async def steps(exchanges, tasks, count):
 
 
 async def once(address, flags, source, prompt_tokens, context, view):
-    text = source.long_prompt(prompt_tokens + 200)
+    text = source.long_prompt(int(1.6 * prompt_tokens))
     long = source.request(1, kind="long", ignore_eos=True).varied(messages=[{"role": "user", "content": text}])
     long = await fit(address, long, prompt_tokens)
     exchanges, tasks = [], []
@@ -64,16 +64,16 @@ async def once(address, flags, source, prompt_tokens, context, view):
     result = {"prompt_tokens": read.prompt_tokens - read.cached_tokens, "prompt_seconds": read.ended - asked,
               "steps_before": len(before), "steps_during": len(during)}
     for name, values in (("before", before), ("during", during)):
-        result |= {f"{name}_p50": report.percentile(values, 0.5), f"{name}_p95": report.percentile(values, 0.95),
-                   f"{name}_most": max(values)}
+        result |= {f"{name}_mean": statistics.mean(values), f"{name}_p50": report.percentile(values, 0.5),
+                   f"{name}_p95": report.percentile(values, 0.95), f"{name}_most": max(values)}
     return result
 
 
 def table(results):
     """`results`: {(prefill mode, view): figures}"""
     return report.table(
-        ("prefill mode", "view", "prompt tokens", "read in s", "step before, p50 / p95 / most ms", "step meanwhile",
-         "growth p50", "growth p95"),
+        ("prefill mode", "view", "prompt tokens", "read in s", "step before, mean / p50 / p95 / most ms",
+         "step meanwhile", "growth of mean / p50 / p95"),
         [(mode, view, int(r["prompt_tokens"]), f"{r['prompt_seconds']:.2f}",
-          *(" / ".join(f"{1e3 * r[f'{when}_{p}']:.1f}" for p in ("p50", "p95", "most")) for when in ("before", "during")),
-          f"{r['growth_p50']:.2f}", f"{r['growth_p95']:.2f}") for (mode, view), r in results.items()])
+          *(" / ".join(f"{1e3 * r[f'{when}_{p}']:.1f}" for p in ("mean", "p50", "p95", "most")) for when in ("before", "during")),
+          " / ".join(f"{r[f'growth_{p}']:.2f}" for p in ("mean", "p50", "p95"))) for (mode, view), r in results.items()])
