@@ -142,7 +142,8 @@ class ServeCommand : public Command {
         ->check(number_in(0, 86400))
         ->capture_default_str()
         ->group(group);
-    app.add_option("--max-queue", max_queue_, "answers that may wait for their turn; more get 429")
+    app.add_option("--max-queue", max_queue_,
+                   "answers that may wait beside those of --parallel; more get 429")
         ->check(number_in(0, 1e6))
         ->capture_default_str()
         ->group(group);

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "server/http_error.h"
+#include "server/api_error.h"
 
 namespace orthrus {
 namespace {
@@ -105,18 +105,20 @@ AnswerJob::~AnswerJob() = default;
 void AnswerJob::start() {
   // On the strand, so that the head of a stream goes out before what its choices have to say.
   boost::asio::post(strand_, [self = shared_from_this()] {
+    Outcome outcome = Outcome::kError;
     try {
       return self->submit();
     } catch (const ApiError& error) {
+      if (error.status == 429) outcome = Outcome::kRejected;
       self->refuse(error);
     } catch (const Error& error) {
       self->refuse(api_error(error));
     }
-    self->parts_.metrics.failed(self->origin_.endpoint, Outcome::kError);
+    self->parts_.metrics.failed(self->origin_.endpoint, outcome);
   });
 }
 
-void AnswerJob::submit() {
+std::vector<Engine::Submission> AnswerJob::submissions() {
   std::vector<Engine::Submission> submissions;
   for (EngineRequest& request : format_->requests()) {
     request.client = origin_.client;
@@ -125,11 +127,22 @@ void AnswerJob::submit() {
     submissions.push_back({std::move(request), choices_.back().get()});
   }
   results_.resize(choices_.size());
-  {
+  return submissions;
+}
+
+void AnswerJob::submit() {
+  std::vector<Engine::Submission> all = submissions();
+  const auto count = static_cast<int64_t>(all.size());
+  if (count > parts_.places.most()) throw too_many_answers(count, parts_.places.most());
+  if (!parts_.places.take(count)) throw queue_full();
+  try {
     const std::lock_guard lock(mutex_);
-    ids_ = parts_.engine.submit(std::move(submissions));
+    ids_ = parts_.engine.submit(std::move(all));
     running_ = ids_.size();
     self_ = shared_from_this();
+  } catch (...) {
+    parts_.places.give_back(count);
+    throw;
   }
   if (stream_) {
     head_sent_ = true;
@@ -141,9 +154,7 @@ void AnswerJob::submit() {
     timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
       const auto self = weak.lock();
       if (error || !self) return;
-      self->refuse({504, "server_error",
-                    "The answer took longer than the server allows (--request-timeout).", "",
-                    "timeout"});
+      self->refuse(timed_out());
     });
   }
   reply_->on_close([weak = weak_from_this()] {
@@ -181,7 +192,7 @@ void AnswerJob::refuse(const ApiError& error) {
     reply_->write(sse_error(error));
     reply_->end();
   } else {
-    reply_->send(error_answer(error.status, error.what(), error.code, error.param));
+    reply_->send(error_answer(error));
   }
   cancel_choices();
 }
@@ -193,6 +204,7 @@ void AnswerJob::cancel_choices() {
 }
 
 void AnswerJob::one_ended() {
+  parts_.places.give_back(1);
   const std::lock_guard lock(mutex_);
   // The last owner lets go on the strand, not within the call of a choice.
   if (--running_ == 0) boost::asio::post(strand_, [self = std::move(self_)] {});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -18,6 +19,24 @@
 
 namespace orthrus {
 
+/// How many answers may be under way, being written or waiting. Any thread.
+class Places {
+ public:
+  explicit Places(int64_t most) : most_(most) {}
+  int64_t most() const { return most_; }
+  /// All of them or none.
+  bool take(int64_t count) {
+    if (taken_.fetch_add(count) + count <= most_) return true;
+    give_back(count);
+    return false;
+  }
+  void give_back(int64_t count) { taken_ -= count; }
+
+ private:
+  const int64_t most_;
+  std::atomic<int64_t> taken_ = 0;
+};
+
 /// One request on its way through the engine to its client: submits its choices, tells the client
 /// what becomes of them, and ends them when the client goes away or time is up. Lives until the
 /// last choice has ended.
@@ -29,6 +48,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   struct Parts {
     Engine& engine;
     Metrics& metrics;
+    Places& places;
     boost::asio::thread_pool& writers;
     std::chrono::seconds time_limit{0};  ///< from now to the end of the answer; 0: none
   };
@@ -51,6 +71,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
 
   // On the strand:
   void submit();
+  std::vector<Engine::Submission> submissions();
   void choice_done(int64_t index, const AnswerStep& last, GenerateResult result);
   void finish();
   /// The client hears the error unless it has heard the end; what still runs is cancelled.

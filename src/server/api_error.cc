@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "formats/printable.h"
+#include "server/api_json.h"
 
 namespace orthrus {
 namespace {
@@ -37,13 +38,36 @@ nlohmann::ordered_json error_body(const ApiError& error) {
             {"code", text_or_null(error.code)}}}};
 }
 
+HttpAnswer error_answer(const ApiError& error) {
+  HttpAnswer answer{.status = error.status, .body = dump_json_line(error_body(error))};
+  if (error.status == 429 || error.status == 503) answer.headers.emplace_back("retry-after", "1");
+  return answer;
+}
+
 ApiError queue_full() {
   return {
       429, "rate_limit_error", "Too many requests are waiting; try again later.", {}, "queue_full"};
 }
 
-ApiError not_ready(const std::string& why) {
-  return {503, "unavailable_error", fmt::format("The server is {}.", why), {}, "unavailable"};
+ApiError too_many_answers(int64_t found, int64_t most) {
+  return bad_request(
+      fmt::format(
+          "The request asks for {} answers, expected at most {} (--parallel and --max-queue "
+          "of the server together).",
+          found, most),
+      "n", "too_many_answers");
+}
+
+ApiError not_ready(const std::string& message) {
+  return {503, "unavailable_error", message, {}, "unavailable"};
+}
+
+ApiError timed_out() {
+  return {504,
+          "server_error",
+          "The answer took longer than the server allows (--request-timeout).",
+          {},
+          "timeout"};
 }
 
 ApiError unsupported_endpoint(const std::string& path) {

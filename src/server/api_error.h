@@ -6,6 +6,7 @@
 #include <string>
 
 #include "orthrus/error.h"
+#include "server/http_answer.h"
 
 namespace orthrus {
 
@@ -37,9 +38,15 @@ ApiError api_error(const Error& error, const std::string& param = {});
 /// {"error": {"message", "type", "param", "code"}}; empty fields are null.
 nlohmann::ordered_json error_body(const ApiError& error);
 
+/// The whole answer; with Retry-After where trying again may help.
+HttpAnswer error_answer(const ApiError& error);
+
 /// Errors of the server itself, in one place so that they look alike.
-ApiError queue_full();
-ApiError not_ready(const std::string& why);  ///< 503: loading or draining
+ApiError queue_full();  ///< 429
+/// 400: more answers in one request than are ever taken at once.
+ApiError too_many_answers(int64_t found, int64_t most);
+ApiError not_ready(const std::string& message);  ///< 503: loading or draining
+ApiError timed_out();                            ///< 504: --request-timeout
 /// /v1/embeddings and /v1/responses. 404: clients try again after a 5xx.
 ApiError unsupported_endpoint(const std::string& path);
 

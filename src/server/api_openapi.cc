@@ -46,7 +46,8 @@ constexpr std::string_view kOpenApi = R"json({
           "413": {"$ref": "#/components/responses/E413"},
           "429": {"$ref": "#/components/responses/E429"},
           "500": {"$ref": "#/components/responses/E500"},
-          "503": {"$ref": "#/components/responses/E503"}
+          "503": {"$ref": "#/components/responses/E503"},
+          "504": {"$ref": "#/components/responses/E504"}
         }
       }
     },
@@ -81,7 +82,8 @@ constexpr std::string_view kOpenApi = R"json({
           "413": {"$ref": "#/components/responses/E413"},
           "429": {"$ref": "#/components/responses/E429"},
           "500": {"$ref": "#/components/responses/E500"},
-          "503": {"$ref": "#/components/responses/E503"}
+          "503": {"$ref": "#/components/responses/E503"},
+          "504": {"$ref": "#/components/responses/E504"}
         }
       }
     },
@@ -95,7 +97,8 @@ constexpr std::string_view kOpenApi = R"json({
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Models"}}}
           },
           "401": {"$ref": "#/components/responses/E401"},
-          "405": {"$ref": "#/components/responses/E405"}
+          "405": {"$ref": "#/components/responses/E405"},
+          "503": {"$ref": "#/components/responses/E503"}
         }
       }
     },
@@ -113,7 +116,8 @@ constexpr std::string_view kOpenApi = R"json({
           },
           "401": {"$ref": "#/components/responses/E401"},
           "404": {"$ref": "#/components/responses/E404"},
-          "405": {"$ref": "#/components/responses/E405"}
+          "405": {"$ref": "#/components/responses/E405"},
+          "503": {"$ref": "#/components/responses/E503"}
         }
       }
     },
@@ -283,6 +287,13 @@ constexpr std::string_view kOpenApi = R"json({
       },
       "E503": {
         "description": "The server is loading or draining.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        "headers": {
+          "Retry-After": {"schema": {"type": "integer", "minimum": 0, "maximum": 2147483647}}
+        }
+      },
+      "E504": {
+        "description": "The answer took longer than the server allows.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
       }
     },

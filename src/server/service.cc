@@ -12,7 +12,6 @@
 #include "server/answer_job.h"
 #include "server/api_error.h"
 #include "server/api_json.h"
-#include "server/http_error.h"
 #include "server/http_router.h"
 #include "server/page.h"
 
@@ -20,10 +19,6 @@ namespace orthrus {
 namespace {
 
 using Clock = AnswerJob::Clock;
-
-HttpAnswer answer_of(const ApiError& error) {
-  return error_answer(error.status, error.what(), error.code, error.param);
-}
 
 HttpAnswer json_answer(const nlohmann::ordered_json& body) {
   return {.body = dump_json_line(body)};
@@ -59,10 +54,11 @@ bool thinks(const Tokenizer& tokenizer) {
 
 /// The model and the engine that serves it.
 struct Service::Served {
-  Served(Generator& model, const EngineOptions& options, ModelCard model_card)
+  Served(Generator& model, const EngineOptions& options, ModelCard model_card, int64_t most_answers)
       : generator(model),
         engine({model.answer_parts(), model.forward(), model.block_pool()}, options),
         card(std::move(model_card)),
+        places(most_answers),
         thread([this](const std::stop_token& stop) { engine.run(stop); }) {}
 
   const LoadedModel& loaded() const { return generator.loaded(); }
@@ -73,11 +69,13 @@ struct Service::Served {
   ApiContext context;
   std::string fingerprint;
   std::optional<uint64_t> seed;
+  Places places;
   std::jthread thread;  // last: the engine runs while the rest is there
 };
 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)), metrics_(options_.version) {
+  options_.http.public_paths.emplace_back("/openapi.json");
   if (options_.page) {
     for (const PageFile& file : page_files()) {
       options_.http.public_paths.emplace_back(file.path);
@@ -101,7 +99,8 @@ void Service::serve(Generator& generator, const EngineOptions& engine_options,
   const LoadedModel& loaded = generator.loaded();
   ModelCard card{options_.names, std::time(nullptr), generator.max_seq_len(),
                  loaded.model.has_diffusion()};
-  served_ = std::make_unique<Served>(generator, engine_options, std::move(card));
+  served_ = std::make_unique<Served>(generator, engine_options, std::move(card),
+                                     engine_options.decode_batch_size + options_.max_queue);
   ApiContext& context = served_->context;
   context.models = options_.names;
   context.defaults = std::move(defaults);
@@ -149,7 +148,7 @@ HttpRouter Service::routes() {
   router.add("POST", "/detokenize", on_reader(&Service::detokenize));
   for (const char* path : {"/v1/embeddings", "/v1/responses"}) {
     router.add("POST", path, [](const HttpRequest& request, const auto& reply) {
-      reply->send(answer_of(unsupported_endpoint(request.path)));
+      reply->send(error_answer(unsupported_endpoint(request.path)));
     });
   }
   router.add("GET", "/health", [this](const auto&, const auto& reply) { reply->send(health()); });
@@ -175,17 +174,13 @@ HttpHandler Service::on_reader(void (Service::*handler)(const HttpRequest&,
           try {
             (this->*handler)(request, reply);
           } catch (const ApiError& error) {
-            HttpAnswer answer = answer_of(error);
-            if (error.status == 429 || error.status == 503) {
-              answer.headers.emplace_back("retry-after", "1");
-            }
-            reply->send(std::move(answer));
+            reply->send(error_answer(error));
           } catch (const Error& error) {
             spdlog::error("{}: {}", request.id, error.what());
-            reply->send(answer_of(api_error(error)));
+            reply->send(error_answer(api_error(error)));
           } catch (const std::exception& error) {
             spdlog::error("{}: {}", request.id, error.what());
-            reply->send(answer_of(api_error(Error(ErrorKind::kInternal, error.what()))));
+            reply->send(error_answer(api_error(Error(ErrorKind::kInternal, error.what()))));
           }
         });
   };
@@ -215,16 +210,12 @@ void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply
                                 loaded.tokenizer, model.generator.max_seq_len())
              : make_completion_format(request.body, context, std::move(head), loaded.tokenizer,
                                       model.generator.max_seq_len());
-    if (model.engine.stats().waiting + static_cast<int64_t>(format->requests().size()) >
-        options_.max_queue) {
-      throw queue_full();
-    }
   } catch (const ApiError& error) {
-    const bool refused = error.status == 429 || error.status == 503;
-    metrics_.failed(origin.endpoint, refused ? Outcome::kRejected : Outcome::kError);
+    metrics_.failed(origin.endpoint, error.status == 503 ? Outcome::kRejected : Outcome::kError);
     throw;
   }
-  const AnswerJob::Parts parts{served_->engine, metrics_, writers_, options_.request_timeout};
+  const AnswerJob::Parts parts{served_->engine, metrics_, served_->places, writers_,
+                               options_.request_timeout};
   std::make_shared<AnswerJob>(parts, origin, std::move(format), reply)->start();
 }
 

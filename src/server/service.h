@@ -25,7 +25,7 @@ struct ServiceOptions {
   HttpOptions http;
   std::vector<std::string> names;  ///< of the model in requests; the first one is in answers
   std::string version;
-  int64_t max_queue = 128;                  ///< answers that may wait for their turn; more: 429
+  int64_t max_queue = 128;                  ///< answers beside a full batch; more: 429
   std::chrono::seconds request_timeout{0};  ///< to the end of an answer; 0: none
   std::chrono::seconds drain_timeout{30};   ///< that running answers have at the end
   bool page = true;                         ///< the chat page at "/"

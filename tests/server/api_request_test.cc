@@ -342,7 +342,13 @@ TEST(ApiErrors, OfTheEngineAndTheirBodies) {
   EXPECT_EQ(std::string(internal.what()).find("secret"), std::string::npos);
   EXPECT_EQ(queue_full().status, 429);
   EXPECT_EQ(unsupported_endpoint("/v1/embeddings").status, 404);
-  EXPECT_EQ(not_ready("loading").status, 503);
+  const HttpAnswer loading = error_answer(not_ready("The model is being loaded."));
+  EXPECT_EQ(loading.status, 503);
+  EXPECT_EQ(loading.body,
+            R"({"error":{"message":"The model is being loaded.","type":"unavailable_error",)"
+            R"("param":null,"code":"unavailable"}})");
+  EXPECT_EQ(loading.headers, (HttpHeaders{{"retry-after", "1"}}));
+  EXPECT_TRUE(error_answer(too_many_answers(40, 20)).headers.empty());
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class HttpAttack : public testing::Test {
     out.body_timeout = milliseconds(300);
     out.idle_timeout = milliseconds(600);
     out.write_timeout = milliseconds(600);
-    out.linger_timeout = milliseconds(500);
+    out.linger_timeout = std::chrono::seconds(10);  // a busy machine takes 100 MB slowly
     out.max_body_bytes = 1 << 20;
     return out;
   }
