@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <sstream>
 #include <stop_token>
 #include <thread>
@@ -94,17 +95,18 @@ class ServeCommand : public Command {
     Termination termination;
     ServiceOptions options = service_options();
     const LoadOptions load = serving_load_options();
+    // The service's engine works with the generator to its end, so that this one must go later.
+    std::optional<Generator> generator;
     Service service(std::move(options));
     print_stderr(fmt::format("loading {}; http://{}:{}/health says when it is ready\n",
                              model_flags_.model, url_host(host_), service.port()));
-    // The generator outlives the service's engine: both end with this block, the service first.
-    Generator generator(load);
-    if (model_flags_.view == "dual" && !generator.loaded().model.has_diffusion()) {
+    generator.emplace(load);
+    if (model_flags_.view == "dual" && !generator->loaded().model.has_diffusion()) {
       fail_usage("--view dual: {} has no diffusion view, and no --adapter names one",
                  model_flags_.model);
     }
-    note_context(model_flags_, generator.max_seq_len());
-    return serve(service, generator, termination);
+    note_context(model_flags_, generator->max_seq_len());
+    return serve(service, *generator, termination);
   }
 
  private:

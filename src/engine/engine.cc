@@ -126,6 +126,7 @@ void Engine::take_news() {
     const std::lock_guard lock(mutex_);
     submitted.swap(submitted_);
     cancelled.swap(cancelled_);
+    stats_.waiting += static_cast<int64_t>(submitted.size());  // until the end of this step
   }
   order_changed_ = order_changed_ || !submitted.empty();
   std::move(submitted.begin(), submitted.end(), std::back_inserter(sequences_));

@@ -11,12 +11,22 @@
 namespace orthrus {
 
 void HttpRouter::add(std::string method, std::string path, HttpHandler handler) {
+  ORTHRUS_CHECK(!path.empty());
   ORTHRUS_CHECK(paths_[std::move(path)].emplace(std::move(method), std::move(handler)).second);
 }
 
+const HttpRouter::Methods* HttpRouter::methods_at(std::string_view path) const {
+  if (const auto exact = paths_.find(path); exact != paths_.end()) return &exact->second;
+  for (const auto& [pattern, methods] : paths_) {
+    const std::string_view begin(pattern.data(), pattern.size() - 1);
+    if (pattern.back() == '*' && path.starts_with(begin)) return &methods;
+  }
+  return nullptr;
+}
+
 void HttpRouter::operator()(HttpRequest request, std::shared_ptr<HttpReply> reply) const {
-  const auto path = paths_.find(request.path);
-  if (path == paths_.end()) {
+  const Methods* found = methods_at(request.path);
+  if (!found) {
     const bool whole_server = request.method == "OPTIONS" && request.path == "*";
     return reply->send(
         whole_server
@@ -24,7 +34,7 @@ void HttpRouter::operator()(HttpRequest request, std::shared_ptr<HttpReply> repl
             : error_answer(404, fmt::format("there is no {} here", printable(request.path)),
                            "not_found"));
   }
-  const Methods& methods = path->second;
+  const Methods& methods = *found;
   auto method = methods.find(request.method);
   if (method == methods.end() && request.method == "HEAD") method = methods.find("GET");
   if (method != methods.end()) return method->second(std::move(request), std::move(reply));

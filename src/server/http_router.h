@@ -15,7 +15,8 @@ namespace orthrus {
 /// kUsage) or a 500.
 using HttpHandler = std::function<void(HttpRequest, std::shared_ptr<HttpReply>)>;
 
-/// Finds the handler of a method and an exact path; itself a handler. GET answers HEAD too.
+/// Finds the handler of a method and a path, which is exact or ends with "*", for anything that is
+/// not a path of its own; itself a handler. GET answers HEAD too.
 /// 404 for an unknown path, 405 with Allow for a wrong method, 204 with Allow for OPTIONS.
 class HttpRouter {
  public:
@@ -24,6 +25,9 @@ class HttpRouter {
 
  private:
   using Methods = std::map<std::string, HttpHandler, std::less<>>;
+  /// Null where there are none.
+  const Methods* methods_at(std::string_view path) const;
+
   std::map<std::string, Methods, std::less<>> paths_;
 };
 

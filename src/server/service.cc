@@ -120,7 +120,7 @@ bool Service::drain(const std::stop_token& hurry) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   const int64_t left = http_->open_replies();
-  if (left > 0) spdlog::warn("{} answers are cut off", left);
+  if (left > 0) spdlog::warn("answers cut off: {}", left);
   return left == 0;
 }
 
@@ -141,9 +141,7 @@ HttpRouter Service::routes() {
   router.add("POST", "/v1/chat/completions", on_reader(&Service::chat));
   router.add("POST", "/v1/completions", on_reader(&Service::completion));
   router.add("GET", "/v1/models", on_reader(&Service::models));
-  for (const std::string& name : options_.names) {
-    router.add("GET", "/v1/models/" + name, on_reader(&Service::models));
-  }
+  router.add("GET", "/v1/models/*", on_reader(&Service::models));  // names may hold slashes
   router.add("POST", "/tokenize", on_reader(&Service::tokenize));
   router.add("POST", "/detokenize", on_reader(&Service::detokenize));
   for (const char* path : {"/v1/embeddings", "/v1/responses"}) {

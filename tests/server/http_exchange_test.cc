@@ -151,6 +151,12 @@ TEST(HttpRouter, FindsMethodAndPath) {
   EXPECT_EQ(options.status, 204);
   EXPECT_EQ(options.headers, (HttpHeaders{{"allow", "GET, HEAD, POST, OPTIONS"}}));
   EXPECT_THROW(router.add("GET", "/a", answer("again")), Error);
+  router.add("GET", "/names/*", answer("a name"));
+  router.add("GET", "/names/own", answer("own"));
+  EXPECT_EQ(route(router, "GET", "/names/one/two").body, "a name");
+  EXPECT_EQ(route(router, "GET", "/names/own").body, "own");
+  EXPECT_EQ(route(router, "POST", "/names/x").status, 405);
+  EXPECT_EQ(route(router, "GET", "/names").status, 404);
 }
 
 }  // namespace

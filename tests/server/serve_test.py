@@ -59,8 +59,10 @@ class Stream:
         self.first = self.answer.readline()
 
     def rest(self):
-        with self.answer, contextlib.closing(self.connection):
+        try:
             return self.answer.read().decode()
+        finally:
+            self.leave()
 
     def leave(self):
         self.answer.close()
@@ -170,7 +172,7 @@ class Ready(unittest.TestCase):
         helps = dict(re.findall(r"^# HELP (\w+) (.+)$", text, re.M))
         self.assertEqual(set(types), set(helps))
         samples = [line for line in text.splitlines() if not line.startswith("#")]
-        self.assertGreater(len(samples), 100)
+        self.assertGreater(len(samples), 80)
         for sample in samples:
             name = re.fullmatch(r'(\w+)(?:\{\w+="[^"\n]*"(?:,\w+="[^"\n]*")*\})? (?:[-+.e\d]+|\+Inf)', sample)
             self.assertTrue(name, sample)
@@ -181,15 +183,17 @@ class Ready(unittest.TestCase):
 
     def test_counters_say_what_an_answer_was(self):
         before = metrics(self.url)
-        answer = fetch(f"{self.url}/v1/completions", {"prompt": "Tom has 3 apples", "max_tokens": 40, "draft_max": 7})[2]
+        answer = fetch(f"{self.url}/v1/completions", {"prompt": "Tom has 3 apples", "max_tokens": 40, "draft_max": 7,
+                                                         "ignore_eos": True})[2]
         after = metrics(self.url)
         details = answer["usage"]["completion_tokens_details"]
+        accepted, rejected = details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]
+        self.assertGreater(accepted, 0)
         for name, amount in (("prompt_tokens", answer["usage"]["prompt_tokens"]), ("generated_tokens", 40),
                              ("cycles", answer["timings"]["cycles"]), ("forward_passes", answer["timings"]["forward_passes"]),
-                             ("draft_tokens", sum(details.values())), ("accepted_tokens", details["accepted_prediction_tokens"])):
+                             ("draft_tokens", accepted + rejected), ("accepted_tokens", accepted)):
             self.assertEqual(after[f"orthrus_{name}_total"] - before[f"orthrus_{name}_total"], amount, name)
         self.assertEqual(after["orthrus_request_seconds_count"] - before["orthrus_request_seconds_count"], 1)
-        self.assertGreater(details["accepted_prediction_tokens"], 0)
 
     def test_a_client_that_leaves_frees_its_answers(self):
         for stream in (True, False):
@@ -362,7 +366,7 @@ class Ends(unittest.TestCase):
                 self.assertLess(time.monotonic() - begun, 2)
                 with self.assertRaises((http.client.IncompleteRead, ConnectionError)):
                     stream.rest()
-                server.wait_for("1 answers? (is|are) cut off")
+                server.wait_for("answers cut off: 1")
 
     def test_draining_has_a_time_limit(self):
         with serve("--drain-timeout", "0") as server:
