@@ -76,7 +76,7 @@ class Service {
   ServiceOptions options_;
   Metrics metrics_;
   std::atomic<ServerState> state_ = ServerState::kLoading;
-  std::unique_ptr<Served> served_;  // set before state_ is kReady
+  std::unique_ptr<Served> served_;       // set before state_ is kReady
   boost::asio::thread_pool readers_{2};  // of requests: a long one holds up its like at most
   boost::asio::thread_pool writers_{1};  // of answers
   std::unique_ptr<HttpServer> http_;
