@@ -152,7 +152,10 @@ def _read_stream(answer, exchange):
 def read_answer(exchange, kind=""):
     """The answer to a chat or completion with one choice."""
     answer = Answer(kind, exchange.status(), exchange.failure, exchange.cancelled, exchange.began, exchange.ended)
-    if answer.error or (answer.cancelled and answer.status in (0, 200) and not exchange.reads):
+    if answer.error or (answer.cancelled and not exchange.reads):
+        return answer
+    if not exchange.reads:
+        answer.error = "closed without a reply"
         return answer
     try:
         if answer.status == 200 and b"text/event-stream" in exchange.raw()[:1024]:

@@ -56,7 +56,7 @@ async def _talk(address, *parts, half_close=False, pause=0.0):
 
 
 def _refused(received, what, statuses, may_close=False):
-    """"" where it is an error of OpenAI's form with one of the statuses."""
+    """Empty where it is an error of OpenAI's form with one of the statuses."""
     if received is None:
         return f"{what}: the connection was kept open for {PATIENCE} s"
     if not received:
@@ -85,7 +85,8 @@ async def half_closed(address, random):
 async def half_a_request(address, random):
     whole = request_bytes(address, "POST", drive.CHAT, CHAT_BODY)
     part = whole[:random.randrange(1, len(whole) - 1)]
-    return _refused(await _talk(address, part, half_close=True), f"half a request of {len(part)} bytes", (400,), may_close=True)
+    received = await _talk(address, part, half_close=True)
+    return _refused(received, f"half a request of {len(part)} bytes", (400,), may_close=True)
 
 
 async def slow_sender(address, random):
@@ -121,7 +122,8 @@ async def oversize_chunked(address, random):
 
 
 async def long_header(address, random):
-    return _refused(await _talk(address, _head(address, 0, "X-Long: " + "x" * 100000)), "a header of 100 kB", (431,), may_close=True)
+    received = await _talk(address, _head(address, 0, "X-Long: " + "x" * 100000))
+    return _refused(received, "a header of 100 kB", (431,), may_close=True)
 
 
 async def garbage(address, random):
@@ -154,8 +156,8 @@ async def pipelines(address, random):
 
 
 async def wrong_address(address, random):
-    method, path = random.choice((("GET", drive.CHAT), ("POST", "/nowhere"), ("DELETE", "/v1/models"), ("POST", "/v1/embeddings"),
-                                  ("GET", "/../../etc/passwd"), ("GET", "/%00")))
+    method, path = random.choice((("GET", drive.CHAT), ("POST", "/nowhere"), ("DELETE", "/v1/models"),
+                                  ("POST", "/v1/embeddings"), ("GET", "/../../etc/passwd"), ("GET", "/%00")))
     exchange = await ask(address, method, path, {} if method == "POST" else None)
     return _refused(exchange.raw(), f"{method} {path}", (400, 404, 405, 501))
 

@@ -46,14 +46,16 @@ async def at_rest(address, seconds=15):
 
 
 class Course:
-    """Samples in the background, as an async context manager: `samples` has (seconds since its begin, what `take` said)."""
+    """Samples in the background, as an async context manager: `samples` has (seconds since its begin, what `take` said), but for None."""
 
     def __init__(self, interval, take):
         self.interval, self.take, self.samples = interval, take, []
 
     async def _sample(self):
         while True:
-            self.samples.append((now() - self.began, await self.take()))
+            time, sample = now() - self.began, await self.take()
+            if sample is not None:
+                self.samples.append((time, sample))
             await asyncio.sleep(self.interval)
 
     async def __aenter__(self):

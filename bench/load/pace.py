@@ -75,5 +75,6 @@ def table(results):
         ("prefill mode", "view", "prompt tokens", "read in s", "step before, mean / p50 / p95 / most ms",
          "step meanwhile", "growth of mean / p50 / p95"),
         [(mode, view, int(r["prompt_tokens"]), f"{r['prompt_seconds']:.2f}",
-          *(" / ".join(f"{1e3 * r[f'{when}_{p}']:.1f}" for p in ("mean", "p50", "p95", "most")) for when in ("before", "during")),
+          *(" / ".join(f"{1e3 * r[f'{when}_{p}']:.1f}" for p in ("mean", "p50", "p95", "most"))
+            for when in ("before", "during")),
           " / ".join(f"{r[f'growth_{p}']:.2f}" for p in ("mean", "p50", "p95"))) for (mode, view), r in results.items()])

@@ -50,8 +50,11 @@ class Server:
         return [line for line in self.log.splitlines() if FAULT.search(line)]
 
     def resident_bytes(self):
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+        """None where the process has ended."""
+        if self.process.poll() is not None:
+            return None
+        found = re.search(r"VmRSS:\s+(\d+) kB", pathlib.Path(f"/proc/{self.process.pid}/status").read_text())
+        return int(found[1]) * 1024 if found else None
 
     def stop(self, seconds=60):
         """Its exit status."""

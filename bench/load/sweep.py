@@ -109,8 +109,9 @@ def run_fairness(flags):
     with start_server(flags, "--api-key", "polite", "--api-key", "flood") as server:
         result = asyncio.run(neighbours.fairness(server.address, flags, say))
     over = result["growth_over"]
-    return (result, neighbours.fairness_table(result) + f"\nAt most 2 times that of a client that is alone: {met(over['alone'] <= 2)}"
-            f"; of one beside a single answer: {met(over['beside one'] <= 2)}.\n")
+    verdict = (f"At most 2 times that of a client that is alone: {met(over['alone'] <= 2)}; of one beside a single answer: "
+               f"{met(over['beside one'] <= 2)}.")
+    return result, f"{neighbours.fairness_table(result)}\n{verdict}\n"
 
 
 def main(arguments):

@@ -19,7 +19,8 @@ def vary(request, random):
     members = {"use_diffusion_mode": random.random() < 0.75}
     chance = random.random()
     if chance < 0.15:
-        members |= {"consensus": random.choice(["kl", "rejection"]), "draft_max": random.randint(1, 7), "use_diffusion_mode": True}
+        members = {"consensus": random.choice(["kl", "rejection"]), "draft_max": random.randint(1, 7),
+                   "use_diffusion_mode": True}
     elif chance < 0.35:
         members["draft_max"] = random.randint(0, 7)
     if random.random() < 0.2:
@@ -94,7 +95,9 @@ async def client(address, pool, random, tally, more, cancels=0.2, among=None):
         index = random.choice(among or range(len(pool)))
         cut = {}
         if random.random() < cancels:
-            cut = {"cancel_after": random.randint(1, 8)} if random.random() < 0.5 else {"cancel_seconds": random.uniform(0.001, 1.0)}
+            cut = {"cancel_after": random.randint(1, 8)}
+            if random.random() < 0.5:
+                cut = {"cancel_seconds": random.uniform(0.001, 1.0)}
         exchange = await ask(address, "POST", drive.CHAT, pool[index].body, **cut)
         tally.add(index, pool[index], read_answer(exchange))
         await asyncio.sleep(random.choice((0.0, 0.0, random.uniform(0, 0.2))))

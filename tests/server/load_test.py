@@ -39,8 +39,11 @@ async def crowd(address, pool, tally, requests, cancels, among):
     """So many requests of all clients together, each of which has an address of its own."""
     numbers = iter(range(requests))
     more = lambda: next(numbers, None) is not None
-    await asyncio.gather(*(workload.client(address.as_client(i + 1), pool, random.Random(f"{i} {among}"), tally, more, cancels, among)
-                           for i in range(CLIENTS)))
+
+    def client(i):
+        return workload.client(address.as_client(i + 1), pool, random.Random(f"{i} {among}"), tally, more, cancels, among)
+
+    await asyncio.gather(*(client(i) for i in range(CLIENTS)))
 
 
 def check_metrics(before, after, tally):
