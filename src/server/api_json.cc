@@ -94,6 +94,15 @@ std::string shown(const Json& value) {
   return printable(dump_json_line(value));
 }
 
+std::optional<int64_t> whole_number(const Json& value) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX) return std::nullopt;
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (!value.is_number_float()) return std::nullopt;
+  const auto number = value.get<double>();
+  const bool whole = number == std::floor(number) && std::abs(number) < 0x1p53;
+  return whole ? std::optional(static_cast<int64_t>(number)) : std::nullopt;
+}
+
 ObjectReader::ObjectReader(const Json& object, std::string path)
     : object_(object), path_(std::move(path)) {
   if (object.is_object()) return;
@@ -130,17 +139,11 @@ bool ObjectReader::boolean(const char* name, bool otherwise) {
 int64_t ObjectReader::integer(const char* name, int64_t least, int64_t most, int64_t otherwise) {
   const Json* value = find(name);
   if (!value) return otherwise;
-  // 1.0 is the integer 1 in JSON Schema, and what some clients send.
-  const bool whole = value->is_number_float() &&
-                     value->get<double>() == std::floor(value->get<double>()) &&
-                     std::abs(value->get<double>()) < 0x1p53;
-  const bool huge = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
-  const bool good = (value->is_number_integer() && !huge) || whole;
-  const int64_t number = good ? value->get<int64_t>() : 0;
-  if (!good || number < least || number > most) {
+  const std::optional<int64_t> number = whole_number(*value);
+  if (!number || *number < least || *number > most) {
     fail(name, fmt::format("a whole number from {} to {}", least, most));
   }
-  return number;
+  return *number;
 }
 
 double ObjectReader::number(const char* name, double least, double most, double otherwise,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,9 @@ nlohmann::ordered_json parse_request_json(std::string_view text);
 
 /// JSON text, valid UTF-8 whatever the strings in it hold.
 std::string dump_json_line(const nlohmann::ordered_json& value);
+
+/// The integer that a value is: 1.0 too, which JSON Schema calls one and some clients send.
+std::optional<int64_t> whole_number(const nlohmann::ordered_json& value);
 
 /// Reads the members of an object that a client sent. A member that is null counts as absent, as
 /// OpenAI has it. Every getter makes its name known; finish() refuses members that nobody asked

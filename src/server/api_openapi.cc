@@ -32,7 +32,6 @@ constexpr std::string_view kOpenApi = R"json({
               "application/json": {"schema": {"$ref": "#/components/schemas/ChatAnswer"}},
               "text/event-stream": {
                 "schema": {
-                  "type": "string",
                   "description": "Server-sent events, \"data: CHUNK\" each; the last one is \"data: [DONE]\"."
                 }
               }
@@ -68,7 +67,6 @@ constexpr std::string_view kOpenApi = R"json({
               "application/json": {"schema": {"$ref": "#/components/schemas/CompletionAnswer"}},
               "text/event-stream": {
                 "schema": {
-                  "type": "string",
                   "description": "Server-sent events, \"data: CHUNK\" each; the last one is \"data: [DONE]\"."
                 }
               }
@@ -114,6 +112,7 @@ constexpr std::string_view kOpenApi = R"json({
             "description": "One of those.",
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Model"}}}
           },
+          "400": {"$ref": "#/components/responses/E400"},
           "401": {"$ref": "#/components/responses/E401"},
           "404": {"$ref": "#/components/responses/E404"},
           "405": {"$ref": "#/components/responses/E405"},
@@ -502,13 +501,13 @@ constexpr std::string_view kOpenApi = R"json({
           "frequency_penalty": {"type": ["number", "null"], "minimum": -2, "maximum": 2},
           "repetition_penalty": {
             "type": ["number", "null"],
-            "exclusiveMinimum": 0,
+            "minimum": 0.001,
             "maximum": 100,
             "description": "Of prompt and answer."
           },
           "repeat_penalty": {
             "type": ["number", "null"],
-            "exclusiveMinimum": 0,
+            "minimum": 0.001,
             "maximum": 100,
             "description": "Of the last repeat_last_n tokens."
           },
@@ -712,13 +711,13 @@ constexpr std::string_view kOpenApi = R"json({
           "frequency_penalty": {"type": ["number", "null"], "minimum": -2, "maximum": 2},
           "repetition_penalty": {
             "type": ["number", "null"],
-            "exclusiveMinimum": 0,
+            "minimum": 0.001,
             "maximum": 100,
             "description": "Of prompt and answer."
           },
           "repeat_penalty": {
             "type": ["number", "null"],
-            "exclusiveMinimum": 0,
+            "minimum": 0.001,
             "maximum": 100,
             "description": "Of the last repeat_last_n tokens."
           },

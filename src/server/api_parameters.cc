@@ -18,12 +18,13 @@ constexpr size_t kMaxStopBytes = 1024;
 constexpr size_t kMaxGrammarBytes = 256 * 1024;
 constexpr size_t kMaxName = 512;
 constexpr int64_t kMaxInt = INT32_MAX;
+constexpr double kLeastRepeatPenalty = 1e-3;  // logits are divided by it
 
 // The value of whichever of two names is there; both must agree.
 double either_number(ObjectReader& body, const char* name, const char* alias, double least,
                      double most, double otherwise) {
-  const double first = body.number(name, least, most, otherwise, true);
-  const double second = body.number(alias, least, most, otherwise, true);
+  const double first = body.number(name, least, most, otherwise);
+  const double second = body.number(alias, least, most, otherwise);
   if (body.has(name) && body.has(alias) && first != second) {
     throw bad_request(fmt::format("{} and {} mean the same and differ.", name, alias), alias,
                       "invalid_value");
@@ -38,8 +39,8 @@ void read_penalties(ObjectReader& body, SamplingOptions& sampling) {
   sampling.frequency_penalty = body.number("frequency_penalty", -2, 2, sampling.frequency_penalty);
   // Each name looks back as far as where it comes from: all of it (Transformers, vLLM), or the
   // window of llama.cpp.
-  sampling.repeat_penalty =
-      either_number(body, "repetition_penalty", "repeat_penalty", 0, 100, sampling.repeat_penalty);
+  sampling.repeat_penalty = either_number(body, "repetition_penalty", "repeat_penalty",
+                                          kLeastRepeatPenalty, 100, sampling.repeat_penalty);
   if (body.has("repetition_penalty")) sampling.repeat_last_n = -1;
   sampling.repeat_last_n = body.integer("repeat_last_n", -1, kMaxInt, sampling.repeat_last_n);
 }
@@ -223,14 +224,13 @@ std::vector<int32_t> read_token_ids(const Json& ids, const std::string& path,
   std::vector<int32_t> result;
   result.reserve(ids.size());
   for (const Json& id : ids) {
-    const bool good =
-        id.is_number_unsigned() && id.get<uint64_t>() < static_cast<uint64_t>(context.vocab_size);
-    if (!good) {
+    const std::optional<int64_t> number = whole_number(id);
+    if (!number || *number < 0 || *number >= context.vocab_size) {
       throw bad_request(fmt::format("{}[{}]: expected a token id from 0 to {}, found {}.", path,
                                     result.size(), context.vocab_size - 1, shown(id)),
                         path, "invalid_value");
     }
-    result.push_back(id.get<int32_t>());
+    result.push_back(static_cast<int32_t>(*number));
   }
   return result;
 }

@@ -92,6 +92,7 @@ TEST(ApiRequest, ReadsEveryParameter) {
 
 TEST(ApiRequest, EachNameOfThePenaltyLooksBackAsWhereItComesFrom) {
   EXPECT_EQ(chat(R"("repeat_penalty": 1.2)").options.sampling.repeat_last_n, 64);
+  EXPECT_EQ(chat(R"("repeat_penalty": 0.001)").options.sampling.repeat_penalty, 0.001);
   EXPECT_EQ(chat(R"("repeat_penalty": 1.2)").options.sampling.repeat_penalty, 1.2);
   EXPECT_EQ(chat(R"("repetition_penalty": 1.2)").options.sampling.repeat_last_n, -1);
   EXPECT_EQ(chat(R"("repetition_penalty": 1.2, "repeat_last_n": 9)").options.sampling.repeat_last_n,
@@ -208,6 +209,9 @@ TEST(ApiRequest, NamesWhatIsWrong) {
       {R"("consensus": "most")",
        "400 consensus invalid_value: consensus: expected one of \"exact\", \"rejection\", \"kl\", "
        "found \"most\"."},
+      {R"("repeat_penalty": 5e-324)",
+       "400 repeat_penalty invalid_value: repeat_penalty: expected a number from 0.001 to 100, "
+       "found 5e-324."},
       {R"("repetition_penalty": 1, "repeat_penalty": 2)",
        "400 repeat_penalty invalid_value: repetition_penalty and repeat_penalty mean the same and "
        "differ."},
