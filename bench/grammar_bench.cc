@@ -21,6 +21,7 @@ struct Case {
   const char* name;
   std::string schema;  // "": any object
   std::string answer;
+  std::string gbnf = {};  // instead of a schema
 };
 
 /// CPU time of this thread: other programs on the machine do not count.
@@ -87,15 +88,20 @@ std::vector<Case> cases() {
   std::string long_ones = records_schema;
   long_ones.replace(long_ones.find(R"({"type":"string"})"), 17,
                     R"({"type":"string","maxLength":9000})");
-  return {{"short extraction",
-           R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},
+  return {
+      {"short extraction",
+       R"({"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},
                "required":["name","age"],"additionalProperties":false})",
-           R"({"name": "Ada Lovelace", "age": 36})"},
-          {"records", records_schema, records(10)},
-          {"records, maxLength 500", bounded, records(10)},
-          {"records, maxLength 9000", long_ones, records(10)},
-          {"pattern with .*", R"({"type":"string","pattern":"^[A-Z].*\\.$"})", "\"" + text + "\""},
-          {"any object", "", records(10)}};
+       R"({"name": "Ada Lovelace", "age": 36})"},
+      {"records", records_schema, records(10)},
+      {"records, maxLength 500", bounded, records(10)},
+      {"records, maxLength 9000", long_ones, records(10)},
+      {"pattern with .*", R"({"type":"string","pattern":"^[A-Z].*\\.$"})", "\"" + text + "\""},
+      {"any object", "", records(10)},
+      {"text in which <tag> begins a call", "", text + " " + text + "\n<tag>{\"a\": \"b\"}</tag>",
+       R"(root ::= ([^<] | part* "<" ([^<t] | "t" ([^<a] | "a" ([^<g] | "g" ([^<>] | ">" call)))))* part*
+              part ::= "<" ("t" ("a" ("g")?)?)?
+              call ::= %json {"type": "object", "additionalProperties": {"type": "string"}} "</tag>")"}};
 }
 
 }  // namespace
@@ -112,8 +118,9 @@ int main(int argc, char** argv) {
               milliseconds() - begin);
   for (const Case& test : cases()) {
     begin = milliseconds();
-    const auto grammar =
-        test.schema.empty() ? json_object_grammar() : parse_json_schema(test.schema);
+    const auto grammar = !test.gbnf.empty()    ? parse_gbnf(test.gbnf)
+                         : test.schema.empty() ? json_object_grammar()
+                                               : parse_json_schema(test.schema);
     const double compiled = milliseconds() - begin;
     begin = milliseconds();
     grammar->local_masks(trie);

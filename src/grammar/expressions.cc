@@ -110,4 +110,10 @@ Expressions::Expr Expressions::as_rule(std::string name, Expr body, bool inlined
   return call(rule);
 }
 
+uint64_t Expressions::size() const {
+  uint64_t size = 0;
+  for (const RuleInfo& rule : rules_) size += nodes_[rule.body].size;
+  return size;
+}
+
 }  // namespace orthrus::grammar

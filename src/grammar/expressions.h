@@ -87,6 +87,8 @@ class Expressions {
 
   const Node& node(Expr expr) const { return nodes_[expr]; }
   const std::vector<RuleInfo>& rules() const { return rules_; }
+  /// States that all rules take, roughly: what is shared or copied counts once.
+  uint64_t size() const;
   const std::string& what() const { return what_; }
 
  private:

@@ -1,9 +1,13 @@
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "formats/printable.h"
 #include "grammar/compile.h"
 #include "grammar/grammar.h"
+#include "grammar/json_rules.h"
+#include "grammar/schema_compiler.h"
+#include "grammar/schema_text.h"
 #include "grammar/text_reader.h"
 
 namespace orthrus {
@@ -23,7 +27,7 @@ bool is_name(char c) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// llama.cpp's notation, by recursive descent.
+/// llama.cpp's notation with JSON schemas, by recursive descent.
 class GbnfParser {
  public:
   explicit GbnfParser(std::string_view text) : in_("grammar", text), out_("grammar") {}
@@ -112,7 +116,7 @@ class GbnfParser {
       skip(nesting > 0);
       if (in_.done()) break;
       const char c = in_.peek();
-      if (c != '"' && c != '[' && c != '(' && c != '.' && !is_name(c)) break;
+      if (c != '"' && c != '[' && c != '(' && c != '.' && c != '%' && !is_name(c)) break;
       parts.push_back(parse_repeats(parse_item(nesting), nesting));
     }
     return out_.sequence(std::move(parts));
@@ -135,6 +139,8 @@ class GbnfParser {
         if (!in_.take(")")) in_.fail_expected("\")\"");
         return inner;
       }
+      case '%':
+        return parse_schema();
       default: {
         const std::string where = in_.where();
         const std::string_view name = parse_name();
@@ -169,6 +175,20 @@ class GbnfParser {
     if (!in_.take("]")) in_.fail_expected("\"]\" at the end of the class");
     if (ranges.empty() && !negative) in_.fail("a class without characters matches nothing");
     return out_.chars(negative ? grammar::complement(std::move(ranges)) : std::move(ranges));
+  }
+
+  Expr parse_schema() {
+    const std::string where = in_.where();
+    if (!in_.take("%json")) in_.fail_expected("\"%json\"");
+    skip(true);
+    if (in_.peek() != '{') in_.fail_expected("a JSON schema: an object");
+    const std::string_view text = in_.rest().substr(0, grammar::json_object_bytes(in_.rest()));
+    if (text.empty()) in_.fail("the JSON schema does not end");
+    for (size_t i = 0; i < text.size(); ++i) in_.next();
+    const auto schema =
+        grammar::parse_schema_text(text, fmt::format("{}: {}: %json", out_.what(), where));
+    if (!json_) json_.emplace(out_);
+    return out_.call(grammar::SchemaCompiler(out_, *json_, schema, where + ": %json: ").run());
   }
 
   char32_t parse_character() {
@@ -236,6 +256,7 @@ class GbnfParser {
 
   grammar::TextReader in_;
   Expressions out_;
+  std::optional<grammar::JsonRules> json_;  // for the first schema and all others
   std::map<std::string, Name> rules_;
 };
 

@@ -127,6 +127,8 @@ void GrammarMatcher::add_part(const grammar::StackSets::Entry& entry,
   for (const int32_t token : local->few) set_bit(words, token);
   if (local->leave.empty()) return;
   const Id returned = sets_->enter(entry.below);
+  const auto next = sets_->entries(returned);  // kBottom is the last
+  if (next.empty() || next.front().position == grammar::StackSets::kBottom) return;
   for (const uint32_t index : local->leave) {
     const TokenTrie::Node& node = tokens_->node(index);
     add_tokens(index + 1, node.end, node.depth, returned, words);

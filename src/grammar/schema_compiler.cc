@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "formats/printable.h"
-#include "grammar/compile.h"
 
 namespace orthrus::grammar {
 namespace {
@@ -53,21 +52,30 @@ bool has_type(const Json& value, std::string_view type) {
 
 }  // namespace
 
-SchemaCompiler::SchemaCompiler(const Json& schema)
-    : root_(schema), out_("json_schema"), json_(out_) {}
+SchemaCompiler::SchemaCompiler(Expressions& out, JsonRules& json, const Json& schema,
+                               std::string place)
+    : out_(out), json_(json), root_(schema), place_(std::move(place)) {}
 
-std::shared_ptr<const Grammar> SchemaCompiler::run() {
-  compile_reference("#", "#");
-  while (!to_do_.empty()) {
-    const std::string path = to_do_.back();
-    to_do_.pop_back();
-    out_.define(references_.at(path), compile(resolve(path, path), path, 0));
+Expressions::Rule SchemaCompiler::run() {
+  try {
+    compile_reference("#", "#");
+    while (!to_do_.empty()) {
+      const std::string path = to_do_.back();
+      to_do_.pop_back();
+      out_.define(references_.at(path), compile(resolve(path, path), path, 0));
+    }
+  } catch (const Json::exception&) {
+    fail_usage("{}: {}a string is not valid UTF-8", out_.what(), place_);
   }
-  return grammar::compile(out_, references_.at("#"));
+  return references_.at("#");
+}
+
+std::string SchemaCompiler::shown(const std::string& path) const {
+  return fmt::format("{}: {}{}", out_.what(), place_, printable(path));
 }
 
 void SchemaCompiler::fail_at(const std::string& path, const std::string& message) const {
-  fail_usage("json_schema: {}: {}", printable(path), message);
+  fail_usage("{}: {}", shown(path), message);
 }
 
 const Json* SchemaCompiler::find(const Json& schema, const char* keyword) {
@@ -227,7 +235,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_reference(const Json& reference,
   const auto known = references_.find(target);
   if (known != references_.end()) return out_.call(known->second);
   resolve(target, path);
-  const Expressions::Rule rule = out_.add_rule(target, printable(target));
+  const Expressions::Rule rule = out_.add_rule(target, place_ + printable(target));
   references_.emplace(target, rule);
   to_do_.push_back(target);
   return out_.call(rule);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,20 +8,21 @@
 #include <utility>
 #include <vector>
 
-#include "grammar/grammar.h"
 #include "grammar/json_number.h"
 #include "grammar/json_rules.h"
 
 namespace orthrus::grammar {
 
-/// Compiles one JSON schema. Paths are those of the schema, as in "#/properties/a".
+/// Writes one JSON schema as rules. Paths are those of the schema, as in "#/properties/a".
 class SchemaCompiler {
  public:
   using Json = nlohmann::ordered_json;
 
-  /// `schema` must outlive this.
-  explicit SchemaCompiler(const Json& schema);
-  std::shared_ptr<const Grammar> run();
+  /// In messages `place` stands between what the expressions are and the path; it is empty, or ends
+  /// with ": ". All must outlive this.
+  SchemaCompiler(Expressions& out, JsonRules& json, const Json& schema, std::string place);
+  /// The rule of the values that satisfy the schema. Once.
+  Expressions::Rule run();
 
  private:
   using Expr = Expressions::Expr;
@@ -31,6 +31,8 @@ class SchemaCompiler {
     bool required = false;
   };
 
+  /// For messages: whose schema it is, and where in it.
+  std::string shown(const std::string& path) const;
   [[noreturn]] void fail_at(const std::string& path, const std::string& message) const;
   /// The keyword's value, or null.
   static const Json* find(const Json& schema, const char* keyword);
@@ -66,9 +68,10 @@ class SchemaCompiler {
   Expr compile_integer(const std::optional<Bound>& min, const std::optional<Bound>& max,
                        int64_t multiple, const std::string& path);
 
+  Expressions& out_;
+  JsonRules& json_;
   const Json& root_;
-  Expressions out_;
-  JsonRules json_;
+  const std::string place_;
   std::map<std::string, Expressions::Rule> references_;
   std::vector<std::string> to_do_;  // references whose rule is not defined yet
 };

@@ -80,7 +80,7 @@ SchemaCompiler::Expr SchemaCompiler::compile_string(const Json& schema, const st
   }
   if (pattern) {
     if (!pattern->is_string()) fail_at(path, "\"pattern\" must be a string");
-    const std::string where = "json_schema: " + printable(path) + "/pattern";
+    const std::string where = shown(path) + "/pattern";
     return out_.as_rule(
         path, json_.quoted(regex_content(out_, json_, pattern->get<std::string>(), where)), false);
   }

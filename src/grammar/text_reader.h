@@ -21,6 +21,7 @@ class TextReader {
   bool done() const { return position_ == text_.size(); }
   bool is_last() const { return position_ + 1 == text_.size(); }
   size_t position() const { return position_; }
+  std::string_view rest() const { return text_.substr(position_); }
   std::string_view since(size_t begin) const { return text_.substr(begin, position_ - begin); }
   /// The byte so far ahead; 0 behind the end.
   char peek(size_t ahead = 0) const {

@@ -38,9 +38,8 @@ void apply_tools(const ToolPlan& plan, ChatRequest& request) {
   }
   request.tools = true;
   request.context["tools"] = plan.tools;
-  if (plan.choice == ToolPlan::Choice::kRequired) {
-    options.grammar = tool_call_grammar(plan.names, plan.parallel);
-  } else if (!plan.parallel) {
+  if (plan.has_grammar()) options.grammar = tool_call_grammar(plan);
+  if (plan.choice == ToolPlan::Choice::kAuto && !plan.parallel) {
     options.stop.emplace_back(kToolCallEnd);  // the first call ends the answer
   }
 }

@@ -412,7 +412,7 @@ constexpr std::string_view kOpenApi = R"json({
                 "properties": {},
                 "additionalProperties": true
               },
-              "strict": {"type": ["boolean", "null"], "enum": [false, null]}
+              "strict": {"type": ["boolean", "null"]}
             },
             "required": ["name"],
             "additionalProperties": false

@@ -15,7 +15,7 @@ constexpr size_t kMaxText = SIZE_MAX;  // the body has a limit
 void read_chat(ObjectReader& body, TokenizeRequest& request) {
   request.context = read_template_context(body, true);
   const ToolPlan plan = read_tools(body);
-  if (!plan.names.empty()) request.context["tools"] = plan.tools;
+  if (!plan.functions.empty()) request.context["tools"] = plan.tools;
 }
 
 }  // namespace

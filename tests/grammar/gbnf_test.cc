@@ -142,6 +142,47 @@ ws ::= | " " | "\n" [ \t]{0,20}
          {"[1]", R"({"a" 1})", R"({"a": 01})"}});
 }
 
+TEST(Gbnf, SchemasWithin) {
+  check({R"g(root ::= "<" ( %json {"type": "object", "properties": {"a}\"": {"enum": ["}", 1]}},
+    "required": ["a}\""]} | x) ">"{2}  # {
+x ::= %json{"type": "integer", "minimum": 5}? %json { "const": "\\" })g",
+         {R"(<{"a}\"": "}"}>>)", R"(<{"a}\"":1}>>)", R"(<17"\\">>)", R"(<"\\">>)"},
+         {R"(<{"a": 1}>>)", R"(<4"\\">>)", "<{}>>", R"(<17>>)", R"(<{"a}\"":1}>)"}});
+  // "#" is the schema that it stands in.
+  check({R"g(root ::= "a" a | "b" b
+a ::= %json {"type": "array", "items": {"$ref": "#"}}
+b ::= %json {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/c"}],
+             "$defs": {"c": {"type": "object", "additionalProperties": {"$ref": "#"}}}}
+)g",
+         {"a[[], [[]]]", "bnull", R"(b{"x": {"y": null}})"},
+         {"anull", "a[null]", "b[]", R"(b{"x": 1})"}});
+}
+
+TEST(Gbnf, ErrorsOfSchemasNameBothPlaces) {
+  auto error = [](std::string_view text) { return usage_error([&] { parse_gbnf(text); }); };
+  EXPECT_EQ(error("root ::= x\nx ::= \"a\" %json {\"items\": {\"not\": {}}}"),
+            "grammar: line 2, column 11: %json: #/items: keyword \"not\" is not supported");
+  EXPECT_EQ(error("root ::= %json {\"pattern\": \"a(\"}"),
+            "grammar: line 1, column 10: %json: #/pattern: line 1, column 3: expected \")\", found "
+            "the end");
+  EXPECT_EQ(error("root ::= %json {\"anyOf\": [{\"$ref\": \"#\"}]}"),
+            "grammar: line 1, column 10: %json: #: left recursion: # -> #");
+  EXPECT_EQ(error("root ::= %json {\"a\": tru}"),
+            "grammar: line 1, column 10: %json: not valid JSON (at byte 10)");
+  EXPECT_EQ(error("root ::= %json {\"a\": {}"),
+            "grammar: line 1, column 16: the JSON schema does not end");
+  EXPECT_EQ(error("root ::= %json {\"a\": \"}"),
+            "grammar: line 1, column 16: the JSON schema does not end");
+  EXPECT_EQ(error("root ::= %json true"),
+            "grammar: line 1, column 16: expected a JSON schema: an object, found \"true\"");
+  EXPECT_EQ(error("root ::= %regex"),
+            "grammar: line 1, column 10: expected \"%json\", found \"%regex\"");
+  std::string deep = "root ::= %json ";
+  for (int i = 0; i < 300; ++i) deep += "{\"items\":";
+  EXPECT_EQ(error(deep + "{}" + std::string(300, '}')),
+            "grammar: line 1, column 10: %json: nested deeper than 200 levels");
+}
+
 TEST(Gbnf, ErrorsNameLineAndColumn) {
   auto error = [](std::string_view text) { return usage_error([&] { parse_gbnf(text); }); };
   EXPECT_EQ(error(""), "grammar: no rule \"root\"");

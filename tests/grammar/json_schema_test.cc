@@ -326,6 +326,17 @@ TEST(JsonSchema, DeepNestingStaysClosable) {
   EXPECT_TRUE(matcher.may_end());
 }
 
+TEST(JsonSchema, IsCheckedWithoutBeingCompiled) {
+  using Json = nlohmann::ordered_json;
+  const auto states = [](const char* schema) {
+    return check_json_schema(Json::parse(schema), "x");
+  };
+  EXPECT_GT(states(R"({"type": "string", "maxLength": 1000})"), 1000u);
+  EXPECT_LT(states(R"({"type": "object"})"), 1000u);
+  EXPECT_EQ(usage_error([&] { states(R"({"properties": {"a": {"if": true}}})"); }),
+            "x: #/properties/a: keyword \"if\" is not supported");
+}
+
 TEST(JsonSchema, WhatIsNotSupportedIsNamed) {
   EXPECT_EQ(error(R"({"properties": {"a": {"not": {}}}})"),
             "json_schema: #/properties/a: keyword \"not\" is not supported");

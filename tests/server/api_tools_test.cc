@@ -32,19 +32,18 @@ TEST(ApiTools, NoneLeavesThemOut) {
 }
 
 TEST(ApiTools, RequiredCallsAreAGrammar) {
-  const std::string any = chat(kTools + R"(, "tool_choice": "required")").options.grammar;
-  EXPECT_EQ(any, tool_call_grammar({"add", "now"}, true));
-  EXPECT_NE(any.find("(\"add\" | \"now\")"), std::string::npos) << any;
-  EXPECT_NE(any.find("call (\"\\n\" call)*\n"), std::string::npos) << any;
-  const std::string one = chat(kTools + R"(, "tool_choice": {"type": "function",
-                                            "function": {"name": "now"}})")
-                              .options.grammar;
-  EXPECT_EQ(one, tool_call_grammar({"now"}, false));
-  EXPECT_EQ(
-      one.substr(0, one.find("object ::=")),
-      "root ::= (\"\\n\" \"\\n\"?)? call\n"
-      "call ::= \"<tool_call>\\n{\\\"name\\\": \\\"\" (\"now\") \"\\\", \\\"arguments\\\": \" "
-      "object \"}\\n</tool_call>\"\n");
+  EXPECT_EQ(chat(kTools + R"(, "tool_choice": "required")").options.grammar,
+            R"g(root ::= ("\n" "\n"?)? call ("\n" call)*
+call ::= "<tool_call>" "\n{\"name\": \"" (function-0 | function-1) "}\n</tool_call>"
+function-0 ::= "add\", \"arguments\": " %json {"type":"object","properties":{"z":{},"a":{}}}
+function-1 ::= "now\", \"arguments\": " %json {"type":"object"}
+)g");
+  EXPECT_EQ(chat(kTools + R"(, "tool_choice": {"type": "function", "function": {"name": "now"}})")
+                .options.grammar,
+            R"g(root ::= ("\n" "\n"?)? call
+call ::= "<tool_call>" "\n{\"name\": \"" (function-0) "}\n</tool_call>"
+function-0 ::= "now\", \"arguments\": " %json {"type":"object"}
+)g");
 }
 
 TEST(ApiTools, OneCallOnlyStopsBehindIt) {
@@ -68,9 +67,9 @@ TEST(ApiTools, NamesWhatIsWrong) {
   EXPECT_EQ(tool_error(R"({"name": "a b"})"),
             "400 tools[0].function.name invalid_value: tools[0].function.name: expected 1 to 64 "
             "letters, digits, _, - or ., found \"a b\".");
-  EXPECT_EQ(tool_error(R"({"name": "f", "strict": true})"),
-            "400 tools[0].function.strict unsupported_parameter: tools[0].function.strict is not "
-            "supported: arguments are a JSON object, but are not held to the schema.");
+  EXPECT_EQ(tool_error(R"({"name": "f", "strict": 1})"),
+            "400 tools[0].function.strict invalid_value: tools[0].function.strict: expected true "
+            "or false, found 1.");
   EXPECT_EQ(error(R"("tools": [{"type": "function", "function": {"name": "f"}},
                                {"type": "function", "function": {"name": "f"}}])"),
             "400 tools invalid_value: tools[1]: there are two functions \"f\".");
