@@ -1,8 +1,7 @@
 """deploy/grafana/orthrus.json against a live server: a real Prometheus asks it for its metrics, and then every query of the
 dashboard has finite data. The dashboard and /metrics speak of the same metrics.
 
-Usage: dashboard_test.py BASE_URL SOURCE_ROOT. The test keeps the server busy with chats until Prometheus has
-seen enough. "mock" as BASE_URL starts the canned server."""
+Usage: dashboard_test.py BINARY SOURCE_ROOT. The test keeps the server busy with chats until Prometheus has seen enough."""
 
 import json
 import math
@@ -15,18 +14,11 @@ import tempfile
 import threading
 import time
 import urllib.parse
-import urllib.request
 
 import serving
 
 # How Grafana fills in the variables of a query.
 VARIABLES = {"$instance": ".*", "$__rate_interval": "10s", "$__range": "1m"}
-
-
-def fetch(url, body=None):
-    request = urllib.request.Request(url, body and json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return answer.read().decode()
 
 
 def queries(dashboard):
@@ -87,8 +79,9 @@ def keep_busy(base, ended):
     number = 0
     while not ended.is_set():
         number += 1
-        fetch(f"{base}/v1/chat/completions",
-              {"messages": [{"role": "user", "content": f"Tom has {number % 3} apples. " * 20}], "max_tokens": 16})
+        serving.fetch(f"{base}/v1/chat/completions", {
+            "messages": [{"role": "user", "content": f"Tom has {number % 3} apples. " * 20}], "max_tokens": 16, "draft_max": 7})
+        ended.wait(0.05)
 
 
 def missing(prometheus, dashboard):
@@ -96,21 +89,22 @@ def missing(prometheus, dashboard):
     for title, expression in queries(dashboard):
         for variable, value in VARIABLES.items():
             expression = expression.replace(variable, value)
-        answer = json.loads(fetch(f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"))
+        status, _, answer = serving.fetch(f"{prometheus}/api/v1/query?{urllib.parse.urlencode({'query': expression})}")
+        if status != 200:
+            raise OSError(f"Prometheus says {answer}")
         values = [float(sample["value"][1]) for sample in answer["data"]["result"]]
         if not any(math.isfinite(value) for value in values):
             yield f"{title}: {expression}: {values}"
 
 
 def main():
-    base, root = sys.argv[1].rstrip("/"), pathlib.Path(sys.argv[2])
+    binary, root = sys.argv[1], pathlib.Path(sys.argv[2])
     os.environ["PATH"] += ":/usr/sbin"
     dashboard = json.loads((root / "deploy/grafana/orthrus.json").read_text())
     check_layout(dashboard)
-    mock = serving.mock_server() if base == "mock" else None
-    base = mock.url if mock else base
     ended = threading.Event()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, serving.server(binary, root) as server:
+        base = server.url
         process, prometheus = start_prometheus(pathlib.Path(folder), root, [base.removeprefix("http://")])
         busy = threading.Thread(target=keep_busy, args=(base, ended))
         busy.start()
@@ -124,14 +118,12 @@ def main():
                     left = [str(error)]
                 if not left or time.monotonic() > deadline or process.poll() is not None:
                     break
-            check_names(dashboard, fetch(f"{base}/metrics"))
+            check_names(dashboard, serving.fetch(f"{base}/metrics")[2])
         finally:
             ended.set()
             busy.join()
             process.terminate()
             process.wait()
-            if mock:
-                mock.stop()
         if left:
             sys.exit("no data for\n" + "\n".join(left) + "\n" + (pathlib.Path(folder) / "log").read_text()[-2000:])
     print(f"{len(list(queries(dashboard)))} queries, all with data")

@@ -1,6 +1,6 @@
 """The rest of deploy/: what can be checked of the systemd unit and of the Dockerfile without either.
 
-Usage: deploy_test.py BINARY SOURCE_ROOT [unittest arguments]. BINARY is the program, or "mock" for any other."""
+Usage: deploy_test.py BINARY SOURCE_ROOT [unittest arguments]."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-BINARY = pathlib.Path("/bin/true" if sys.argv[1] == "mock" else sys.argv[1]).resolve()
+BINARY = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 DEPLOY = ROOT / "deploy"
 

@@ -1,17 +1,14 @@
-"""A server that answers like `orthrus serve` with canned streams: for work on the page, and for tests of the page, the proxies
-and the dashboard that do not need a model.
+"""A server that answers like `orthrus serve` with canned streams: for work on the page, and for tests of the page that need a
+certain answer.
 
 Usage: mock_server.py [PORT [ALIAS]]; prints its address. The first word of the last message decides on the answer: see
-ANSWERS. A model with the alias "plain" has no second view.
-SIGTERM drains: /health says 503, running answers finish and new ones are refused."""
+ANSWERS. A model with the alias "plain" has no second view."""
 
 import http.server
 import itertools
 import json
 import pathlib
-import signal
 import sys
-import threading
 import time
 import uuid
 
@@ -40,8 +37,6 @@ USUAL = ("An answer in **two** paragraphs, the first of which is this one.\n\n"
          "And this is the second, with numbers: 1, 2, 3.", 0.004)
 RUNS = (1, 3, 5, 2, 1, 4)  # tokens of the cycles, in turn
 ALIAS = sys.argv[2] if len(sys.argv) > 2 else "canned"
-running = set()  # threads that answer
-draining = threading.Event()
 
 
 def words(text):
@@ -70,12 +65,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         path = self.path.split("?")[0]
         if path == "/health":
-            self.send_body(503 if draining.is_set() else 200, {"status": "draining" if draining.is_set() else "ok"})
+            self.send_body(200, {"status": "ok"})
         elif path == "/v1/models":
             self.send_body(200, {"object": "list", "data": [{"id": ALIAS, "object": "model", "dual_view": ALIAS != "plain"}]})
-        elif path == "/metrics":
-            from mock_metrics import metrics
-            self.send_body(200, metrics().encode(), "text/plain; version=0.0.4")
         else:
             name = "index.html" if path == "/" else path.removeprefix("/page/")
             file = PAGE / name
@@ -91,8 +83,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if isinstance(prompt, list):
             prompt = prompt[0]["text"]
         word = prompt.split()[0].lower().strip(".,!?")
-        if draining.is_set():
-            return self.refuse(503, "the server is draining")
         if word == "refuse":
             return self.refuse(429, "too many <b>requests</b> wait", (("Retry-After", "7"),))
         if word == "key" and self.headers.get("Authorization") != "Bearer secret":
@@ -104,11 +94,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not request.get("stream"):
             return self.send_body(200, {"object": "chat.completion", "model": ALIAS, "choices": [
                 {"index": 0, "message": {"role": "assistant", "content": answer[0]}, "finish_reason": "stop"}]})
-        running.add(threading.get_ident())
-        try:
-            self.stream(request, word, *answer)
-        finally:
-            running.discard(threading.get_ident())
+        self.stream(request, word, *answer)
 
     def chunk(self, data):
         text = data if isinstance(data, str) else json.dumps(data)
@@ -169,12 +155,8 @@ class Server(http.server.ThreadingHTTPServer):
 
 def main():
     server = Server(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0), Handler)
-
-    signal.signal(signal.SIGTERM, lambda *_: draining.set())
     print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    while not draining.wait(0.1) or running:
-        time.sleep(0.01)
+    server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """deploy/haproxy.cfg and deploy/nginx.conf before three replicas: sessions keep their replica, a replica that is killed takes
 only its own running answers with it, one that drains takes none.
 
-Usage: proxy_test.py BINARY SOURCE_ROOT [unittest arguments]. BINARY is the program, or "mock" for canned servers."""
+Usage: proxy_test.py BINARY SOURCE_ROOT [unittest arguments]."""
 
 import collections
 import concurrent.futures
@@ -20,6 +20,7 @@ import serving
 
 BINARY = sys.argv[1]
 ROOT = pathlib.Path(sys.argv[2]).resolve()
+SESSIONS = 30  # so many that hardly ever one of three replicas gets none of them; nginx hashes ports, which are chance here
 PORTS = ("8081", "8082", "8083")  # of the replicas in the configurations
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 
@@ -37,6 +38,10 @@ class Answer:
         line = self.response.readline() if self.status == 200 else b""
         self.replica = json.loads(line.removeprefix(b"data: "))["model"] if line else None
 
+    def leave(self):
+        self.response.close()
+        self.connection.close()
+
     def whole(self):
         """Whether the stream comes to its proper end."""
         try:
@@ -44,8 +49,7 @@ class Answer:
         except (http.client.HTTPException, OSError):
             return False
         finally:
-            self.response.close()
-            self.connection.close()
+            self.leave()
 
 
 def said(*texts):
@@ -60,7 +64,7 @@ class Proxy:
         self.replicas = {}
         text = (ROOT / "deploy" / self.configuration).read_text()
         for i, port in enumerate(PORTS):
-            replica = serving.server(BINARY, ROOT, alias=f"replica{i + 1}")
+            replica = serving.server(BINARY, ROOT, "-t", "1", alias=f"replica{i + 1}")
             self.addCleanup(replica.stop)
             self.replicas[f"replica{i + 1}"] = replica
             text = self.replace(text, f"127.0.0.1:{port}", replica.url.removeprefix("http://"))
@@ -99,18 +103,18 @@ class Proxy:
     def test_a_conversation_keeps_its_replica(self):
         for system in ([], [{"role": "system", "content": "The same for all. " * 30}]):
             used = collections.Counter()
-            for i in range(18):
+            for i in range(SESSIONS):
                 first = f"Question {i}, \"quoted\" \u00e9: " + "why? " * (i % 3 * 40)
                 turns = [said(first), said(first, "Because."), said(first, "Because.", "Indeed?", "Yes.", "And then?")]
                 replicas = {self.ask(*system, *turn) for turn in turns}
                 self.assertEqual(len(replicas), 1, first)
                 used.update(replicas)
             self.assertEqual(len(used), 3, used)
-            self.assertLessEqual(max(used.values()), 12, used)
+            self.assertLessEqual(max(used.values()), SESSIONS * 3 // 4, used)
 
     def test_content_in_parts_has_a_session_too(self):
         used = set()
-        for i in range(12):
+        for i in range(SESSIONS):
             first = {"role": "user", "content": [{"type": "text", "text": f"Question {i}"}]}
             replicas = {self.ask(first), self.ask(first, *said("x", "Because.", "Indeed?")[1:])}
             self.assertEqual(len(replicas), 1)
@@ -119,36 +123,33 @@ class Proxy:
 
     def test_a_session_id_decides_alone(self):
         used = set()
-        for i in range(12):
-            replicas = {self.ask(*said(f"Something else {j} of {i}"), session=f"session-{i}") for j in range(3)}
+        for i in range(SESSIONS):
+            replicas = {self.ask(*said(f"Something else {j} of {i}"), session=f"session-{i}") for j in range(2)}
             self.assertEqual(len(replicas), 1)
             used |= replicas
         self.assertEqual(len(used), 3)
 
     def test_tokens_come_one_by_one(self):
-        answer, = self.running(1, 40)
+        answer, = self.running(1)
         pieces = 1
         while line := answer.response.readline():
             pieces += line.startswith(b"data: ")
             if pieces == 3:
                 third = time.monotonic()
         self.assertGreater(pieces, 10)
-        answer.connection.close()
-        answer.response.close()
-        if BINARY == "mock":  # which takes more than a second for it
-            self.assertGreater(time.monotonic() - third, 0.5)
+        answer.leave()
+        self.assertGreater(time.monotonic() - third, 0.1)  # of several tenths that all of it takes
 
-    def running(self, count, tokens):
-        """Answers that run, of as many sessions."""
-        more = {} if BINARY == "mock" else {"ignore_eos": True}
+    def running(self, count):
+        """Answers that run for a while, of as many sessions."""
         with concurrent.futures.ThreadPoolExecutor(count) as pool:
-            return list(pool.map(lambda i: Answer(self.port, said(f"slow answer {i}"), tokens=tokens, **more), range(count)))
+            return list(pool.map(lambda i: Answer(self.port, said(f"slow answer {i}"), tokens=900, n=6, ignore_eos=True), range(count)))
 
     def test_a_killed_replica_takes_only_its_own_answers(self):
-        answers = self.running(18, 150)
+        answers = self.running(18)
         self.assertEqual({answer.status for answer in answers}, {200})
         by_replica = collections.Counter(answer.replica for answer in answers)
-        self.assertEqual(len(by_replica), 3, by_replica)
+        self.assertGreater(len(by_replica), 1, by_replica)
         victim = by_replica.most_common(1)[0][0]
         self.replicas[victim].process.kill()
         with concurrent.futures.ThreadPoolExecutor(18) as pool:
@@ -161,10 +162,11 @@ class Proxy:
         self.assertNotIn(victim, again)
 
     def test_a_draining_replica_loses_no_answer(self):
-        answers = self.running(12, 150)
+        answers = self.running(12)
         victim = answers[0].replica
         self.replicas[victim].process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)  # the signal has arrived
+        while serving.fetch(f"{self.replicas[victim].url}/health")[0] == 200:  # the signal is on its way
+            time.sleep(0.01)
         for i in range(12):
             self.assertNotEqual(self.ask(*said(f"slow answer {i}")), victim)
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -187,8 +189,11 @@ class HAProxy(Proxy, unittest.TestCase):
         return subprocess.Popen(["haproxy", "-q", "-db", "-f", file], stdout=subprocess.DEVNULL)
 
     def test_the_session_is_found_in_a_long_conversation(self):
-        long = said("Tell me about it.", *["word " * 5000] * 6, "slow answer")
-        self.assertEqual(self.ask(*said("Tell me about it.")), self.ask(*long))
+        # More than the model reads: the replica refuses it, and says which one it is in its log alone.
+        body = {"messages": said("Tell me about it.", *["word " * 5000] * 6, "And then?"), "max_tokens": 8}
+        status, _, answer = serving.fetch(f"http://127.0.0.1:{self.port}/v1/chat/completions", body, {"X-Request-Id": "the-long-one"})
+        self.assertEqual((status, answer["error"]["code"]), (400, "context_length_exceeded"))
+        self.replicas[self.ask(*said("Tell me about it."))].wait_for("the-long-one", 5)
 
 
 class Nginx(Proxy, unittest.TestCase):
