@@ -11,21 +11,25 @@ BatchController::BatchController(const Options& options)
   ORTHRUS_CHECK(options.first >= 1 && options.most >= 1);
 }
 
-void BatchController::observe(Clock::time_point now, double utilisation, int64_t waiting,
-                              bool spare) {
+void BatchController::observe(Clock::time_point now, const Observation& seen) {
   // Memory that runs out does not wait for the interval to end.
-  if (utilisation > kSplitAbove) admits_ = false;
+  if (seen.utilisation > kSplitAbove) admits_ = false;
   if (now < next_) return;
   next_ = now + options_.interval;
-  if (utilisation > kSplitAbove) {
-    batch_ = std::max<int64_t>(1, batch_ / 2);
+  if (seen.utilisation > kSplitAbove) {
+    // Answers that lost their place keep their blocks: until the others have made room by ending, a
+    // smaller batch would only make them slower.
+    if (seen.answers <= batch_) batch_ = std::max<int64_t>(1, batch_ / 2);
     return;
   }
-  if (utilisation < kMergeBelow) {
+  if (seen.utilisation < kMergeBelow) {
     admits_ = true;
-    batch_ = std::min(options_.most, batch_ + waiting);
+    const int64_t queue = seen.waiting + std::max<int64_t>(0, seen.answers - batch_);
+    batch_ = std::min(options_.most, batch_ + queue);
   }
-  if (utilisation < options_.target && spare) batch_ = std::min(options_.most, batch_ + 1);
+  if (seen.utilisation < options_.target && seen.spare) {
+    batch_ = std::min(options_.most, batch_ + 1);
+  }
 }
 
 }  // namespace orthrus

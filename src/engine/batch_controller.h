@@ -27,10 +27,15 @@ class BatchController {
   int64_t batch() const { return batch_; }
   /// Whether waiting requests may begin.
   bool admits() const { return admits_; }
-  /// What the engine sees now; acts once an interval. `waiting`: requests that could begin or
-  /// decode if there were room. `spare`: the last step ended with memory left for every request in
-  /// it.
-  void observe(Clock::time_point now, double utilisation, int64_t waiting, bool spare);
+  /// What the engine sees.
+  struct Observation {
+    double utilisation = 0;
+    int64_t waiting = 0;  ///< requests that have not begun
+    int64_t answers = 0;  ///< that are being written, or wait for a place in the batch
+    bool spare = true;    ///< the last step ended with memory left for every request in it
+  };
+  /// Acts once an interval.
+  void observe(Clock::time_point now, const Observation& seen);
 
  private:
   Options options_;

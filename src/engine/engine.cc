@@ -133,7 +133,7 @@ void Engine::take_news() {
   for (const uint64_t id : cancelled) {
     const auto found = std::find_if(sequences_.begin(), sequences_.end(),
                                     [&](const auto& s) { return s->claim.arrival == id; });
-    if (found != sequences_.end()) cancel(**found);
+    if (found != sequences_.end() && !(*found)->ended) cancel(**found);
   }
 }
 
@@ -203,17 +203,38 @@ void Engine::order() {
 }
 
 void Engine::observe_memory() {
-  const int64_t waiting = std::count_if(sequences_.begin(), sequences_.end(),
-                                        [](const auto& s) { return s->is_waiting(); });
-  const double utilisation =
+  BatchController::Observation seen;
+  for (const auto& s : sequences_) {
+    if (s->is_waiting()) {
+      ++seen.waiting;
+    } else if (!s->in_prefill()) {
+      ++seen.answers;
+    }
+  }
+  seen.utilisation =
       static_cast<double>(blocks_in_use()) / static_cast<double>(parts_.pool.max_blocks());
-  controller_.observe(Clock::now(), utilisation, waiting, had_room_);
+  seen.spare = had_room_;
+  controller_.observe(Clock::now(), seen);
+}
+
+/// Whether another request is reading a block that this one begins with too: it is cheaper to wait
+/// for it than to read it again (the choices of one prompt, a system prompt that many share).
+bool Engine::is_being_read(const Sequence& sequence) const {
+  const auto wanted =
+      sequence.answer.tokens().first(static_cast<size_t>(sequence.answer.reusable_tokens()));
+  return std::any_of(sequences_.begin(), sequences_.end(), [&](const auto& other) {
+    if (!other->in_prefill()) return false;
+    const auto tokens = other->answer.tokens();
+    const auto common = std::mismatch(wanted.begin(), wanted.end(), tokens.begin(), tokens.end());
+    return common.first - wanted.begin() >= other->table.shared_tokens() + kKvBlockTokens;
+  });
 }
 
 /// Only so many requests hold blocks as have a place in the next batches. Where memory is tight,
 /// new ones wait, but for those of a client that has nothing running.
 bool Engine::may_begin(const Sequence& sequence, int64_t rank) const {
   if (rank >= options_.prefill_batch_size + controller_.batch()) return false;
+  if (is_being_read(sequence)) return false;
   if (controller_.admits()) return true;
   return std::none_of(sequences_.begin(), sequences_.end(), [&](const auto& s) {
     return !s->is_waiting() && s->claim.client == sequence.claim.client;
@@ -286,13 +307,14 @@ void Engine::cancel(Sequence& s) {
 }
 
 void Engine::finish(Sequence& s) {
+  GenerateResult result;
   try {
-    GenerateResult result = s.answer.finish();
-    end(s);
-    s.listener.on_done(std::move(result));
+    result = s.answer.finish();
   } catch (const Error& error) {
-    fail(s, error);
+    return fail(s, error);
   }
+  end(s);
+  s.listener.on_done(std::move(result));
 }
 
 void Engine::fail(Sequence& s, const Error& error) {
@@ -312,6 +334,7 @@ void Engine::fail_all(const Error& error) {
     if (!s->ended) fail(*s, error);
   }
   sequences_.clear();
+  publish_stats();
 }
 
 void Engine::publish_stats() {

@@ -120,6 +120,7 @@ class Engine {
 
   void order();
   void observe_memory();
+  bool is_being_read(const Sequence& sequence) const;
   bool may_begin(const Sequence& sequence, int64_t rank) const;
   bool begin(Sequence& sequence);
   bool make_room(const Sequence& sequence, int64_t blocks);

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/log.h"
 #include "server/api_error.h"
 
 namespace orthrus {
@@ -24,29 +25,23 @@ struct AnswerJob::Choice : EngineListener {
   void on_step(const GenerateResult& so_far) override {
     note_time(so_far);
     if (!job.stream_) return;
-    boost::asio::post(job.strand_,
-                      [self = job.shared_from_this(), i = index, step = take_step(so_far)] {
-                        if (self->closed_) return;
-                        self->reply_->write(self->format_->step(i, step));
-                      });
+    job.on_strand([i = index, step = take_step(so_far)](AnswerJob& self) {
+      if (!self.closed_) self.reply_->write(self.format_->step(i, step));
+    });
   }
 
   void on_done(GenerateResult result) override {
     note_time(result);
     job.parts_.metrics.answered(job.origin_.endpoint, result,
                                 seconds_between(job.origin_.arrival, Clock::now()));
-    boost::asio::post(job.strand_, [self = job.shared_from_this(), i = index,
-                                    last = take_step(result), whole = std::move(result)]() mutable {
-      self->choice_done(i, last, std::move(whole));
-    });
+    job.on_strand([i = index, last = take_step(result), whole = std::move(result)](
+                      AnswerJob& self) { self.choice_done(i, last, whole); });
     job.one_ended();
   }
 
   void on_failed(const Error& error) override {
     job.parts_.metrics.failed(job.origin_.endpoint, Outcome::kError);
-    boost::asio::post(job.strand_, [self = job.shared_from_this(), told = api_error(error)] {
-      self->refuse(told);
-    });
+    job.on_strand([told = api_error(error)](AnswerJob& self) { self.refuse(told); });
     job.one_ended();
   }
 
@@ -104,17 +99,28 @@ AnswerJob::~AnswerJob() = default;
 
 void AnswerJob::start() {
   // On the strand, so that the head of a stream goes out before what its choices have to say.
-  boost::asio::post(strand_, [self = shared_from_this()] {
+  on_strand([](AnswerJob& self) {
     Outcome outcome = Outcome::kError;
     try {
-      return self->submit();
+      return self.submit();
     } catch (const ApiError& error) {
       if (error.status == 429) outcome = Outcome::kRejected;
-      self->refuse(error);
+      self.refuse(error);
     } catch (const Error& error) {
-      self->refuse(api_error(error));
+      self.refuse(api_error(error));
     }
-    self->parts_.metrics.failed(self->origin_.endpoint, outcome);
+    self.parts_.metrics.failed(self.origin_.endpoint, outcome);
+  });
+}
+
+void AnswerJob::on_strand(std::function<void(AnswerJob&)> work) {
+  boost::asio::post(strand_, [self = shared_from_this(), work = std::move(work)] {
+    try {
+      work(*self);
+    } catch (const std::exception& error) {
+      spdlog::error("{}: {}", self->origin_.id, error.what());
+      self->refuse(api_error(Error(ErrorKind::kInternal, error.what())));
+    }
   });
 }
 
@@ -162,14 +168,14 @@ void AnswerJob::submit() {
   });
 }
 
-void AnswerJob::choice_done(int64_t index, const AnswerStep& last, GenerateResult result) {
+void AnswerJob::choice_done(int64_t index, const AnswerStep& last, const GenerateResult& result) {
   if (closed_) return;
   if (stream_) {
     std::string text = format_->step(index, last);
     text += format_->done(index, result);
     reply_->write(text);
   } else {
-    results_[static_cast<size_t>(index)] = std::move(result);
+    results_[static_cast<size_t>(index)] = result;
   }
   if (++done_ == results_.size()) finish();
 }
@@ -205,9 +211,16 @@ void AnswerJob::cancel_choices() {
 
 void AnswerJob::one_ended() {
   parts_.places.give_back(1);
-  const std::lock_guard lock(mutex_);
-  // The last owner lets go on the strand, not within the call of a choice.
-  if (--running_ == 0) boost::asio::post(strand_, [self = std::move(self_)] {});
+  std::shared_ptr<AnswerJob> last;
+  {
+    const std::lock_guard lock(mutex_);
+    if (--running_ == 0) last = std::move(self_);
+  }
+  if (!last) return;
+  // The last owner lets go on the strand, not within the call of a choice; and nothing of the job
+  // is touched once that may happen.
+  const auto strand = strand_;
+  boost::asio::post(strand, [job = std::move(last)] {});
 }
 
 }  // namespace orthrus

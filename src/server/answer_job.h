@@ -6,6 +6,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -54,6 +55,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   };
   /// Whose request it is, and since when.
   struct Origin {
+    std::string id;        ///< of the request, for the log
     std::string endpoint;  ///< for the metrics
     std::string client;
     Clock::time_point arrival;
@@ -72,12 +74,14 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
   // On the strand:
   void submit();
   std::vector<Engine::Submission> submissions();
-  void choice_done(int64_t index, const AnswerStep& last, GenerateResult result);
+  void choice_done(int64_t index, const AnswerStep& last, const GenerateResult& result);
   void finish();
   /// The client hears the error unless it has heard the end; what still runs is cancelled.
   void refuse(const ApiError& error);
 
   // From any thread:
+  /// Runs `work` on the strand; the client is told of what it throws.
+  void on_strand(std::function<void(AnswerJob&)> work);
   void cancel_choices();
   void one_ended();
 

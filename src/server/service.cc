@@ -194,7 +194,7 @@ void Service::completion(const HttpRequest& request, const std::shared_ptr<HttpR
 
 void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply,
                      bool chat) {
-  const AnswerJob::Origin origin{request.path, request.client, Clock::now()};
+  const AnswerJob::Origin origin{request.id, request.path, request.client, Clock::now()};
   std::unique_ptr<AnswerFormat> format;
   try {
     Served& model = served();

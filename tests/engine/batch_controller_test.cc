@@ -10,8 +10,8 @@ using std::chrono::milliseconds;
 class BatchControllerTest : public testing::Test {
  protected:
   /// One interval later.
-  void observe(double utilisation, int64_t waiting = 0, bool spare = true) {
-    controller_.observe(now_ += milliseconds(500), utilisation, waiting, spare);
+  void observe(double utilisation, int64_t waiting = 0, bool spare = true, int64_t answers = 0) {
+    controller_.observe(now_ += milliseconds(500), {utilisation, waiting, answers, spare});
   }
   BatchController::Clock::time_point now_ = BatchController::Clock::now();
   BatchController controller_{{.first = 4, .most = 12}};
@@ -44,12 +44,27 @@ TEST_F(BatchControllerTest, SplitsWhereItIsTightAndMergesTheQueueWhereItIsNot) {
   EXPECT_EQ(controller_.batch(), 1);
 }
 
+TEST_F(BatchControllerTest, DoesNotSplitFurtherWhileTheLastSplitHasNoEffect) {
+  observe(0.9, 0, true, 4);
+  EXPECT_EQ(controller_.batch(), 2);
+  observe(0.9, 0, true, 4);  // the other two hold their blocks
+  observe(0.9, 0, true, 3);
+  EXPECT_EQ(controller_.batch(), 2);
+  observe(0.9, 0, true, 2);
+  EXPECT_EQ(controller_.batch(), 1);
+}
+
+TEST_F(BatchControllerTest, TakesInAnswersThatHaveNoPlace) {
+  observe(0.3, 1, true, 8);  // 4 of 8 have one
+  EXPECT_EQ(controller_.batch(), 10);
+}
+
 TEST_F(BatchControllerTest, ActsOnceAnIntervalButShutsTheDoorAtOnce) {
   observe(0.7);
   EXPECT_EQ(controller_.batch(), 5);
-  controller_.observe(now_ + milliseconds(499), 0.7, 0, true);
+  controller_.observe(now_ + milliseconds(499), {.utilisation = 0.7});
   EXPECT_EQ(controller_.batch(), 5);
-  controller_.observe(now_ + milliseconds(499), 0.86, 0, true);
+  controller_.observe(now_ + milliseconds(499), {.utilisation = 0.86});
   EXPECT_EQ(controller_.batch(), 5);
   EXPECT_FALSE(controller_.admits());
 }

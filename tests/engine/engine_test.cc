@@ -126,6 +126,49 @@ TEST_F(EngineTest, TheSecondTurnComputesOnlyWhatIsNew) {
   }
 }
 
+TEST_F(EngineTest, APromptThatManyShareIsReadOnce) {
+  for (const int64_t draft_max : {0, 5}) {
+    Engine engine = make_engine();
+    std::mt19937 random(6);
+    EngineRequest request;
+    request.prompt = random_prompt(random, 200);
+    request.options.max_new_tokens = 5;
+    request.options.draft_max = draft_max;
+    request.options.sampling.temperature = 1;
+    std::deque<Heard> choices(6);
+    std::vector<EngineRequest> requests;
+    for (Heard& heard : choices) {
+      request.options.sampling.choice = static_cast<uint32_t>(requests.size());
+      requests.push_back(request);
+      engine.submit(request, heard);
+    }
+    while (engine.step()) continue;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      expect_as_alone(requests[i], choices[i]);
+      EXPECT_EQ(choices[i].result->cached_tokens, i == 0 ? 0 : 192);
+    }
+  }
+}
+
+TEST_F(EngineTest, CancelledTwiceEndsOnce) {
+  Engine engine = make_engine();
+  struct Counting : Heard {
+    void on_done(GenerateResult done) override { ++ends, Heard::on_done(std::move(done)); }
+    int ends = 0;
+  } heard;
+  EngineRequest request;
+  request.prompt = {5, 6, 7};
+  const uint64_t id = engine.submit(request, heard);
+  engine.step();
+  engine.cancel(id);
+  engine.cancel(id);
+  engine.step();
+  engine.cancel(id);
+  engine.step();
+  EXPECT_EQ(heard.ends, 1);
+  EXPECT_EQ(heard.result->finish_reason, FinishReason::kCancelled);
+}
+
 TEST_F(EngineTest, PassesCarryAnswersAndPromptsTogetherOrApart) {
   for (const PrefillMode mode : {PrefillMode::kMixed, PrefillMode::kSeparate}) {
     EngineOptions options;
