@@ -73,8 +73,8 @@ class Serving:
         return self.process.returncode
 
 
-def mock_server(port=0):
-    return Serving(sys.executable, HERE / "mock_server.py", port)
+def mock_server(port=0, alias="canned"):
+    return Serving(sys.executable, HERE / "mock_server.py", port, alias)
 
 
 def tiny(root):
