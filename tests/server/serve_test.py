@@ -262,6 +262,9 @@ class Limited(unittest.TestCase):
         cls.url = cls.server.url
 
     def tearDown(self):
+        self.wait_until_idle()
+
+    def wait_until_idle(self):
         eventually(lambda: under_way(self.url, headers=self.KEY) == 0, "the end of all answers")
 
     def ask(self, body, path="/v1/completions"):
@@ -313,6 +316,7 @@ class Limited(unittest.TestCase):
         self.assertEqual((status, answer["error"]["code"]), (504, "timeout"))
         self.assertIn("--request-timeout", answer["error"]["message"])
         self.assertLess(time.monotonic() - begun, 10)
+        self.wait_until_idle()
         rest = Stream(self.url, {**LONG, "prompt": ["x"] * 20}, self.KEY).rest()
         error, done = rest.split("\n\n")[-3:-1]
         self.assertEqual(json.loads(error.removeprefix("data: "))["error"]["code"], "timeout")
