@@ -16,6 +16,7 @@
 #include "cli/terminal.h"
 #include "cli/version.h"
 #include "engine/generator.h"
+#include "engine/model_registry.h"
 #include "server/service.h"
 
 namespace orthrus {
@@ -92,6 +93,8 @@ class ServeCommand : public Command {
 
   int run() override {
     require_model(model_flags_.model);
+    resolve_model(model_flags_.model);  // before anyone is told to wait for it
+    if (generation_.max_tokens == 0) fail_usage("-n 0: answers without a token are none");
     Termination termination;
     ServiceOptions options = service_options();
     const LoadOptions load = serving_load_options();
@@ -248,9 +251,12 @@ class ServeCommand : public Command {
     print_stderr(fmt::format("{}: ready at http://{}:{}{}\n", model_flags_.model, url_host(host_),
                              service.port(), no_page_ ? "/v1" : "/"));
     termination.wait();
-    print_stderr(
-        "going down: running answers are finished, new requests refused (again: at once)\n");
-    service.drain(termination.hurry());
+    print_stderr(fmt::format(
+        "stopping: running answers have {} seconds, new requests get 503 (Ctrl-C again: "
+        "stop now)\n",
+        drain_timeout_));
+    print_stderr(service.drain(termination.hurry()) ? "stopped\n"
+                                                    : "stopped, with answers cut off\n");
     return 0;
   }
 

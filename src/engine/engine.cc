@@ -111,7 +111,11 @@ void Engine::run(const std::stop_token& stop) {
   }
   set_stopped(true);
   take_news();
-  fail_all(Error(ErrorKind::kInternal, "the engine was stopped"));
+  for (const auto& s : sequences_) {
+    if (!s->ended) cancel(*s);
+  }
+  sequences_.clear();
+  publish_stats();
 }
 
 void Engine::set_stopped(bool stopped) {

@@ -103,8 +103,8 @@ class Engine {
 
   /// One pass: schedule, run, postprocess. False where no request is there.
   bool step();
-  /// Steps until `stop`, and waits for requests in between. Those that are there at the end fail,
-  /// and later ones are refused until it runs again.
+  /// Steps until `stop`, and waits for requests in between. Those that are there at the end
+  /// are cancelled, and later ones are refused until it runs again.
   void run(const std::stop_token& stop);
 
   EngineStats stats() const;

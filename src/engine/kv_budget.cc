@@ -35,9 +35,10 @@ int64_t kv_budget_blocks(double gib, int64_t available, const KvLayout& layout,
   }
   if (cut) {
     spdlog::info(
-        "KV cache: kv_cache_memory_budget_gb is {:.4g}, but 80 % of the free memory are {:.2f} "
-        "GiB, which it gets: {} tokens",
-        gib, budget, blocks * kKvBlockTokens);
+        "KV cache: {:.2f} GiB, {} tokens (80 % of the free memory; kv_cache_memory_budget_gb "
+        "allows "
+        "{:.4g})",
+        budget, blocks * kKvBlockTokens, gib);
   }
   return blocks;
 }

@@ -170,6 +170,8 @@ void AnswerJob::submit() {
 
 void AnswerJob::choice_done(int64_t index, const AnswerStep& last, const GenerateResult& result) {
   if (closed_) return;
+  // Not by the client, nor by the time limit: both close the job.
+  if (result.finish_reason == FinishReason::kCancelled) return refuse(going_down());
   if (stream_) {
     std::string text = format_->step(index, last);
     text += format_->done(index, result);

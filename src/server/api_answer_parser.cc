@@ -43,11 +43,12 @@ TagSearch search(std::string_view text, std::string_view tag) {
 
 }  // namespace
 
-AnswerParser::AnswerParser(Thought thought, bool tools, std::string call_prefix)
+AnswerParser::AnswerParser(Thought thought, bool tools, std::string call_prefix, bool calls_only)
     : state_(thought == Thought::kOpen       ? State::kThought
              : thought == Thought::kMayBegin ? State::kStart
                                              : State::kContent),
       tools_(tools),
+      calls_only_(calls_only),
       call_prefix_(std::move(call_prefix)),
       skip_space_(thought == Thought::kOpen) {}
 
@@ -226,7 +227,7 @@ void AnswerParser::finish(Events& events) {
       thought_bytes_ = fed_;
       break;
     case State::kCallHead:
-      emit(Kind::kContent, call_opening_ + pending_, events);
+      if (!calls_only_) emit(Kind::kContent, call_opening_ + pending_, events);
       break;
     case State::kArguments:  // cut off
       events.push_back({Kind::kCallEnd, {}, calls_ - 1, {}, {}});
@@ -234,7 +235,7 @@ void AnswerParser::finish(Events& events) {
     case State::kCallTail:
       break;
     default:
-      emit(Kind::kContent, pending_, events);
+      if (!calls_only_) emit(Kind::kContent, pending_, events);
   }
   pending_.clear();
 }

@@ -35,8 +35,10 @@ struct AnswerEvent {
 ///   <think>THOUGHT</think> CONTENT <tool_call>{"name": "f", "arguments": {...}}</tool_call> ...
 class AnswerParser {
  public:
-  /// Calls get the ids call_prefix + "0", "1", ...; without `tools` there are none.
-  AnswerParser(Thought thought, bool tools, std::string call_prefix);
+  /// Calls get the ids call_prefix + "0", "1", ...; without `tools` there are none. `calls_only`:
+  /// the answer cannot hold anything else, so that the beginning of a call that was cut off is
+  /// nothing.
+  AnswerParser(Thought thought, bool tools, std::string call_prefix, bool calls_only = false);
 
   /// Takes valid UTF-8 and appends what is certain now.
   void feed(std::string_view text, std::vector<AnswerEvent>& events);
@@ -65,6 +67,7 @@ class AnswerParser {
 
   State state_;
   bool tools_;
+  bool calls_only_;
   std::string call_prefix_;
   std::string pending_;       // not yet told apart; bounded, but for a piece just fed
   std::string call_opening_;  // what comes back as content where it was no call

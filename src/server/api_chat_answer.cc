@@ -16,7 +16,8 @@ using Kind = AnswerEvent::Kind;
 AnswerParser make_parser(const AnswerHead& head, const ChatRequest& request, Thought thought,
                          int64_t choice) {
   const std::string request_part = head.id.substr(head.id.rfind('-') + 1);
-  return {thought, request.tools, fmt::format("call_{}_{}_", request_part, choice)};
+  return {thought, request.tools, fmt::format("call_{}_{}_", request_part, choice),
+          request.calls_only};
 }
 
 void append(Json& object, const char* name, const std::string& text) {

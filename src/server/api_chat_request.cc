@@ -37,6 +37,7 @@ void apply_tools(const ToolPlan& plan, ChatRequest& request) {
         "tools", "invalid_value");
   }
   request.tools = true;
+  request.calls_only = plan.choice == ToolPlan::Choice::kRequired;
   request.context["tools"] = plan.tools;
   if (plan.has_grammar()) options.grammar = tool_call_grammar(plan);
   if (plan.choice == ToolPlan::Choice::kAuto && !plan.parallel) {

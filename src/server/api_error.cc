@@ -62,6 +62,8 @@ ApiError not_ready(const std::string& message) {
   return {503, "unavailable_error", message, {}, "unavailable"};
 }
 
+ApiError going_down() { return not_ready("The server is going down."); }
+
 ApiError timed_out() {
   return {504,
           "server_error",

@@ -46,6 +46,7 @@ ApiError queue_full();  ///< 429
 /// 400: more answers in one request than are ever taken at once.
 ApiError too_many_answers(int64_t found, int64_t most);
 ApiError not_ready(const std::string& message);  ///< 503: loading or draining
+ApiError going_down();                           ///< 503
 ApiError timed_out();                            ///< 504: --request-timeout
 /// /v1/embeddings and /v1/responses. 404: clients try again after a 5xx.
 ApiError unsupported_endpoint(const std::string& path);

@@ -38,6 +38,17 @@ std::string cut_to_continue(std::string text, const ChatRequest& request) {
   return text;
 }
 
+// A model that never hears of the tools would only invent calls.
+void check_tools_are_told(const ChatRequest& request, const ChatTemplate& chat_template,
+                          const std::string& with_tools) {
+  nlohmann::ordered_json context = request.context;
+  context.erase("tools");
+  if (chat_template.render(context) != with_tools) return;
+  throw bad_request(
+      "tools: the model's chat template knows none, so the model would not hear of them.", "tools",
+      "unsupported");
+}
+
 Thought thought_of(std::string_view prompt, const ChatRequest& request) {
   if (!request.thinks) return Thought::kNone;
   if (request.continue_final) {
@@ -59,6 +70,7 @@ ChatPrompt render_chat(const ChatRequest& request, const ChatTemplate& chat_temp
   ChatPrompt prompt;
   try {
     prompt.text = chat_template.render(request.context);
+    if (request.tools) check_tools_are_told(request, chat_template, prompt.text);
   } catch (const Error& error) {
     throw api_error(error, "messages");
   }

@@ -39,6 +39,7 @@ struct ChatRequest : GenerationRequest {
   bool continue_final = false;     ///< the answer continues the last message
   bool thinks = false;             ///< ApiContext::thinks
   bool tools = false;              ///< look for tool calls in the answer
+  bool calls_only = false;         ///< the answer is nothing but calls
 };
 
 /// A body of POST /v1/completions.

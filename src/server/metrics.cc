@@ -8,6 +8,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -107,6 +108,11 @@ struct Metrics::Impl {
   Counter& rejected =
       counter("orthrus_queue_rejected_total", "Requests refused because the queue was full");
   Gauge& connections = gauge("orthrus_http_connections", "Open HTTP connections");
+
+  Impl() {  // until something is judged
+    kl_mean.Set(std::numeric_limits<double>::quiet_NaN());
+    conflict_rate.Set(std::numeric_limits<double>::quiet_NaN());
+  }
 
   std::mutex mutex;  // of what follows
   double judged = 0, kl_sum = 0, conflict_sum = 0;

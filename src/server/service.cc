@@ -20,6 +20,8 @@ namespace {
 
 using Clock = AnswerJob::Clock;
 
+constexpr std::chrono::seconds kTimeToTell{1};
+
 HttpAnswer json_answer(const nlohmann::ordered_json& body) {
   return {.body = dump_json_line(body)};
 }
@@ -86,10 +88,7 @@ Service::Service(ServiceOptions options)
 
 Service::~Service() {
   http_->stop();  // clients that are still there have their requests cancelled
-  if (served_) {
-    served_->thread.request_stop();
-    served_->thread.join();
-  }
+  end_engine();
   readers_.join();
   writers_.join();
 }
@@ -120,8 +119,21 @@ bool Service::drain(const std::stop_token& hurry) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   const int64_t left = http_->open_replies();
-  if (left > 0) spdlog::warn("answers cut off: {}", left);
-  return left == 0;
+  if (left == 0) return true;
+  spdlog::warn("answers cut off: {}", left);
+  // Their clients are told, if they listen.
+  end_engine();
+  const Clock::time_point told = Clock::now() + kTimeToTell;
+  while (http_->open_replies() > 0 && Clock::now() < told) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+void Service::end_engine() {
+  if (!served_ || !served_->thread.joinable()) return;
+  served_->thread.request_stop();
+  served_->thread.join();
 }
 
 Service::Served& Service::served() const {
@@ -129,7 +141,7 @@ Service::Served& Service::served() const {
     case ServerState::kLoading:
       throw not_ready("The model is being loaded.");
     case ServerState::kDraining:
-      throw not_ready("The server is going down.");
+      throw going_down();
     case ServerState::kReady:
       break;
   }

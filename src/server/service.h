@@ -49,8 +49,8 @@ class Service {
   void serve(Generator& generator, const EngineOptions& engine_options, GenerateOptions defaults,
              std::optional<uint64_t> seed);
 
-  /// Requests get 503 from now on; those under way have drain_timeout, or until `hurry`. Returns
-  /// whether all of them have been answered.
+  /// Requests get 503 from now on; those under way have drain_timeout, or until `hurry`. Those that
+  /// are left get an error. Returns whether all of them have been answered.
   bool drain(const std::stop_token& hurry);
 
  private:
@@ -68,6 +68,7 @@ class Service {
   void models(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
   void tokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
   void detokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
+  void end_engine();
   HttpAnswer health() const;
   HttpAnswer metrics();
   /// ApiError 503 while there is no model, or none any more.
