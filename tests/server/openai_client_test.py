@@ -5,9 +5,12 @@ pulled (`make test` does both)."""
 
 import asyncio
 import concurrent.futures
+import contextlib
+import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -396,6 +399,17 @@ class DemoModel(unittest.TestCase):
         messages += [first.choices[0].message.model_dump(include={"role", "content"}), {"role": "user", "content": "Go on."}]
         usage = self.ask(messages, max_tokens=3).usage
         self.assertGreater(usage.prompt_tokens_details.cached_tokens, first.usage.total_tokens - 64)
+
+    def test_the_programs_of_the_documentation(self):
+        text = (pathlib.Path(ROOT) / "docs/serving.md").read_text()
+        programs = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+        self.assertEqual(len(programs), 2)
+        for program in programs:
+            self.assertIn("http://localhost:8080", program)
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                exec(program.replace("http://localhost:8080", self.server.url), {"__name__": "documentation"})
+            self.assertGreater(len(said.getvalue()), 40)
 
     def test_a_schema(self):
         format = {"type": "json_schema", "json_schema": {"name": "person", "schema": PERSON}}

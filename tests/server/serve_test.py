@@ -246,6 +246,20 @@ class Ready(unittest.TestCase):
         self.assertEqual(fetch(f"{self.url}/", headers={"If-None-Match": headers["etag"]})[0], 304)
 
 
+    def test_the_documentation_names_everything(self):
+        """docs/serving.md: flags, metrics, parameters and endpoints."""
+        text = (pathlib.Path(ROOT) / "docs/serving.md").read_text()
+        shown = subprocess.run([BINARY, "serve", "--help"], capture_output=True, text=True).stdout
+        names = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", shown)) - {"--help"}
+        names |= set(re.findall(r"^# TYPE (\w+)", fetch(f"{self.url}/metrics")[2], re.M))
+        api = fetch(f"{self.url}/openapi.json")[2]
+        names |= {path.replace("{model}", "NAME") for path in api["paths"]}
+        for schema in ("ChatRequest", "CompletionRequest"):
+            names |= set(api["components"]["schemas"][schema]["properties"])
+        self.assertGreater(len(names), 90)
+        self.assertEqual([name for name in sorted(names) if not re.search(re.escape(name) + r"(?![\w-])", text)], [])
+
+
 class Limited(unittest.TestCase):
     """A server with keys, one place, a short queue, and no patience."""
 
