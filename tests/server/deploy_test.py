@@ -34,6 +34,38 @@ class Unit(unittest.TestCase):
             self.assertEqual(code, 0, said)
 
 
+class Ends(unittest.TestCase):
+    def number(self, pattern, file):
+        found = re.findall(pattern, (DEPLOY / file).read_text(), re.M)
+        self.assertEqual(len(found), 1, (pattern, file, found))
+        return int(found[0])
+
+    def test_nothing_is_killed_before_it_has_drained(self):
+        drain = self.number(r"^drain-timeout: (\d+)$", "serve.yaml")
+        self.assertEqual(self.number(r"--drain-timeout (\d+)", "README.md"), drain)
+        self.assertEqual(self.number(r"running answers have (\d+) seconds", "README.md"), drain)
+        # Ten seconds for what comes after: joining threads, giving memory back.
+        self.assertGreaterEqual(self.number(r"^TimeoutStopSec=(\d+)$", "orthrus.service"), drain + 10)
+        self.assertGreaterEqual(self.number(r"docker stop -t (\d+)", "README.md"), drain + 10)
+
+
+class Prometheus(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool")
+    def test_the_block_for_keys_is_right_once_it_is_no_comment(self):
+        text = (DEPLOY / "prometheus.yml").read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            key = pathlib.Path(folder) / "key"
+            key.write_text("secret")
+            text, lines = re.subn(r"^( +)# (authorization:|  credentials_file: )", r"\1\2", text, flags=re.M)
+            self.assertEqual(lines, 2)
+            config = pathlib.Path(folder) / "prometheus.yml"
+            config.write_text(text.replace("/etc/prometheus/orthrus.key", str(key)))
+            code, said = call("promtool", "check", "config", config)
+            self.assertEqual(code, 0, said)
+            key.unlink()  # it is part of the configuration
+            self.assertNotEqual(call("promtool", "check", "config", config)[0], 0)
+
+
 class Container(unittest.TestCase):
     def test_the_dockerfile_copies_what_there_is(self):
         text = (DEPLOY / "Dockerfile").read_text()
