@@ -233,7 +233,8 @@ class Forms(unittest.TestCase):
         self.assertRegex(answer.choices[0].message.content, r"^(yes|no) ?\d{3}$")
 
     def test_schemas_that_cannot_be_kept_are_refused_by_keyword(self):
-        for schema, keyword in (({"type": "string", "format": "idn-email"}, "idn-email"), ({"not": {}}, "not"), ({"type": "thing"}, "#/properties/a")):
+        for schema, keyword in (({"type": "string", "format": "idn-email"}, "idn-email"), ({"not": {}}, "not"),
+                                ({"type": "thing"}, "#/properties/a")):
             with self.assertRaises(openai.BadRequestError) as caught:
                 chat(response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {
                     "type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}}})
@@ -245,7 +246,8 @@ class Tools(unittest.TestCase):
         return chat(tools=TOOLS, max_tokens=400, **more)
 
     def test_a_call_that_is_required(self):
-        for choice, names in (("required", {"get_weather", "get_time"}), ({"type": "function", "function": {"name": "get_time"}}, {"get_time"})):
+        for choice, names in (("required", {"get_weather", "get_time"}),
+                              ({"type": "function", "function": {"name": "get_time"}}, {"get_time"})):
             answer = self.ask(tool_choice=choice, parallel_tool_calls=False).choices[0]
             self.assertEqual((answer.finish_reason, answer.message.content), ("tool_calls", None))
             call, = answer.message.tool_calls
