@@ -155,11 +155,12 @@ TEST(ChatStream, Chunks) {
             head + R"({"content":"Hi\n"},"logprobs":null,"finish_reason":null}],)"
                    R"("orthrus":{"cycles":[3,2],"forward_passes":0}})"
                    "\n\n");
-  EXPECT_EQ(stream.done(1, result_of("Hi")),
-            head +
-                R"({},"logprobs":null,"finish_reason":"stop"}],"orthrus":{"cycles":[],"forward_passes":0},)"
-                R"("timings":)" +
-                kTimings + "}\n\n");
+  EXPECT_EQ(
+      stream.done(1, result_of("Hi")),
+      head +
+          R"({},"logprobs":null,"finish_reason":"stop"}],"orthrus":{"cycles":[],"forward_passes":0},)"
+          R"("timings":)" +
+          kTimings + "}\n\n");
   EXPECT_EQ(stream.end(), kSseDone);
 }
 

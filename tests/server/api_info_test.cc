@@ -11,10 +11,11 @@ using Json = nlohmann::ordered_json;
 
 TEST(ApiInfo, Models) {
   const ModelCard card = {{"tiny", "alias"}, 1700000000, 4096, true};
-  EXPECT_EQ(models_body(card).dump(),
-            R"({"object":"list","data":[{"id":"tiny","object":"model","created":1700000000,)"
-            R"("owned_by":"orthrus","max_model_len":4096,"dual_view":true},{"id":"alias","object":"model",)"
-            R"("created":1700000000,"owned_by":"orthrus","max_model_len":4096,"dual_view":true}]})");
+  EXPECT_EQ(
+      models_body(card).dump(),
+      R"({"object":"list","data":[{"id":"tiny","object":"model","created":1700000000,)"
+      R"("owned_by":"orthrus","max_model_len":4096,"dual_view":true},{"id":"alias","object":"model",)"
+      R"("created":1700000000,"owned_by":"orthrus","max_model_len":4096,"dual_view":true}]})");
   EXPECT_EQ(model_body(card, "alias")["id"], "alias");
   EXPECT_EQ(api_error_of([&] { model_body(card, "x"); }),
             "404 model model_not_found: The model \"x\" is not served here.");

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "base/nearest.h"
+#include "base/thread_pool.h"
 #include "cli/program.h"
 #include "formats/printable.h"
 #include "trainer/cli/commands.h"
