@@ -2,22 +2,35 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "formats/json_walk.h"
 
 namespace orthrus {
 
-nlohmann::json parse_json(std::string_view text, const std::string& where, int max_depth) {
-  using nlohmann::json;
-  auto limit_depth = [&](int depth, json::parse_event_t, json&) {
-    if (depth > max_depth) fail("{}: JSON nested deeper than {} levels", where, max_depth);
-    return true;
-  };
-  try {
-    return json::parse(text, limit_depth);
-  } catch (const json::parse_error& error) {
-    fail("{}: not valid JSON (at byte {})", where, error.byte);
-  } catch (const json::exception&) {
-    fail("{}: not valid JSON (a number out of range)", where);
+namespace {
+
+class DepthCheck : public JsonWalk<nlohmann::json> {
+ public:
+  DepthCheck(const std::string& where, int most) : where_(where), most_(most) {}
+
+ private:
+  void on_begin(int depth, bool /*object*/) override {
+    if (depth > most_) fail("{}: JSON nested deeper than {} levels", where_, most_);
   }
+  void on_error(std::size_t byte, bool out_of_range) override {
+    if (out_of_range) fail("{}: not valid JSON (a number out of range)", where_);
+    fail("{}: not valid JSON (at byte {})", where_, byte);
+  }
+
+  const std::string& where_;
+  int most_;
+};
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text, const std::string& where, int max_depth) {
+  DepthCheck check(where, max_depth);
+  nlohmann::json::sax_parse(text, &check);
+  return nlohmann::json::parse(text);
 }
 
 nlohmann::json read_json_file(const std::string& path, size_t max_bytes) {

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/nearest.h"
+#include "formats/json_walk.h"
 #include "formats/printable.h"
 
 namespace orthrus {
@@ -16,53 +17,39 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// Called by the parser for everything it finds; throws where the text goes beyond the bounds.
-class BoundsCheck {
- public:
-  bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (depth > kMaxJsonDepth) {
-      throw bad_request(fmt::format("The body is nested deeper than {} levels.", kMaxJsonDepth));
-    }
-    switch (event) {
-      case Event::object_start:
-        keys_.emplace_back();
-        count();
-        break;
-      case Event::key:
-        add_key(parsed.get_ref<const std::string&>());
-        break;
-      case Event::object_end:
-        keys_.pop_back();
-        break;
-      case Event::array_start:
-      case Event::value:
-        count();
-        break;
-      case Event::array_end:
-        break;
-    }
-    return true;
-  }
-
+/// Throws where the text is no JSON or goes beyond the bounds.
+class BoundsCheck : public JsonWalk<Json> {
  private:
-  void count() {
+  void on_value() override {
     if (++values_ > kMaxJsonValues) {
       throw bad_request(fmt::format("The body holds more than {} values.", kMaxJsonValues));
     }
   }
-
-  void add_key(const std::string& key) {
-    if (!keys_.back().insert(key).second) {
-      throw bad_request(fmt::format("The key \"{}\" occurs twice in one object.", printable(key)),
-                        printable(key));
+  void on_begin(int depth, bool object) override {
+    if (depth > kMaxJsonDepth) {
+      throw bad_request(fmt::format("The body is nested deeper than {} levels.", kMaxJsonDepth));
+    }
+    if (object) keys_.emplace_back();
+    on_value();
+  }
+  void on_end(bool object) override {
+    if (object) keys_.pop_back();
+  }
+  void on_key(const std::string& name) override {
+    if (!keys_.back().insert(name).second) {
+      throw bad_request(fmt::format("The key \"{}\" occurs twice in one object.", printable(name)),
+                        printable(name));
     }
     if (keys_.back().size() > kMaxObjectKeys) {
       throw bad_request(fmt::format("An object has more than {} keys.", kMaxObjectKeys));
     }
   }
+  void on_error(std::size_t byte, bool out_of_range) override {
+    if (out_of_range) throw bad_request("The body is not valid JSON (a number out of range).");
+    throw bad_request(fmt::format("The body is not valid JSON (at byte {}).", byte));
+  }
 
-  std::vector<std::unordered_set<std::string>> keys_;  // of the objects around the parser
+  std::vector<std::unordered_set<std::string>> keys_;  // of the objects around the place
   size_t values_ = 0;
 };
 
@@ -72,14 +59,9 @@ Json parse_request_json(std::string_view text) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     throw bad_request("The body is empty, expected a JSON object.");
   }
-  try {
-    BoundsCheck check;
-    return Json::parse(text, std::ref(check));
-  } catch (const Json::parse_error& error) {
-    throw bad_request(fmt::format("The body is not valid JSON (at byte {}).", error.byte));
-  } catch (const Json::exception&) {
-    throw bad_request("The body is not valid JSON (a number out of range).");
-  }
+  BoundsCheck check;
+  Json::sax_parse(text, &check);
+  return Json::parse(text);
 }
 
 std::string dump_json_line(const Json& value) {

@@ -43,6 +43,16 @@ HttpAnswer page_answer(const HttpRequest& request, const PageFile& file) {
   return answer;
 }
 
+// What /tokenize takes and gives: its answer is built in memory, a few hundred bytes a token.
+constexpr size_t kMaxTokenizeBytes = size_t{4} << 20;
+constexpr size_t kMaxTokenizeTokens = size_t{1} << 18;
+
+void check_tokenize_size(const char* what, size_t found, size_t most) {
+  if (found <= most) return;
+  throw bad_request(fmt::format("The text has {} {}, expected at most {}.", found, what, most),
+                    "content", "text_too_long");
+}
+
 uint64_t draw_seed() {
   std::random_device random;
   return uint64_t{random()} << 31 | random();  // exact in the JSON numbers of all languages but few
@@ -246,7 +256,9 @@ void Service::tokenize(const HttpRequest& request, const std::shared_ptr<HttpRep
   }
   const std::string text =
       wanted.context.is_null() ? wanted.text : loaded.chat_template->render(wanted.context);
+  check_tokenize_size("bytes", text.size(), kMaxTokenizeBytes);
   const std::vector<int32_t> ids = loaded.tokenizer.encode(text, wanted.add_special);
+  check_tokenize_size("tokens", ids.size(), kMaxTokenizeTokens);
   reply->send(
       json_answer(tokenize_body(wanted, ids, loaded.tokenizer, model.generator.max_seq_len())));
 }
