@@ -244,10 +244,10 @@ class ServeCommand : public Command {
     const int64_t block_size = loaded.model.has_diffusion() ? loaded.model.config.block_size : 0;
     std::optional<uint64_t> seed;
     if (generation_.seed.value_or(-1) >= 0) seed = static_cast<uint64_t>(*generation_.seed);
-    service.serve(
-        generator, engine,
-        generate_options(generation_, model_flags_, generator.default_sampling(), block_size),
-        seed);
+    const GenerateOptions defaults =
+        generate_options(generation_, model_flags_, generator.default_sampling(), block_size);
+    generator.answer_parts().grammars.constraint(defaults);  // a wrong one is found here
+    service.serve(generator, engine, defaults, seed);
     print_stderr(fmt::format("{}: ready at http://{}:{}{}\n", model_flags_.model, url_host(host_),
                              service.port(), no_page_ ? "/v1" : "/"));
     termination.wait();

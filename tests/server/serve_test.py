@@ -426,6 +426,8 @@ class Begins(unittest.TestCase):
         self.refused(1, "no-such-keys", "--port", "0", "--api-key-file", "/no-such-keys")
         self.refused(2, "--parallel|--decode-batch-size", "--port", "0", "-np", "0")
         self.refused(1, "no-such-model", "--port", "0", model="/no-such-model")
+        self.refused(2, "grammar: line 1", "--port", "0", "--grammar", "root ::= [")
+        self.refused(2, "-n 0", "--port", "0", "-n", "0")
 
     def test_places_are_as_many_as_asked_for(self):
         for flag in ("-np", "--parallel", "--decode-batch-size"):
