@@ -108,41 +108,61 @@ std::span<const uint64_t> GrammarConstraint::allowed(std::span<const int32_t> an
 }
 
 std::shared_ptr<const TokenTrie> Grammars::tokens() {
-  if (tokens_) return tokens_;
-  const Tokenizer& tokenizer = loaded_.tokenizer;
-  std::vector<std::string_view> texts(static_cast<size_t>(
-      std::max<int64_t>(tokenizer.vocab_size(), loaded_.model.config.vocab_size)));
-  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
-    if (!tokenizer.has_token(id) || tokenizer.is_special(id)) continue;
-    texts[static_cast<size_t>(id)] = tokenizer.token_bytes(id);
-  }
-  return tokens_ = std::make_shared<const TokenTrie>(texts);
+  std::call_once(tokens_once_, [this] {
+    const Tokenizer& tokenizer = loaded_.tokenizer;
+    std::vector<std::string_view> texts(static_cast<size_t>(
+        std::max<int64_t>(tokenizer.vocab_size(), loaded_.model.config.vocab_size)));
+    for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      if (!tokenizer.has_token(id) || tokenizer.is_special(id)) continue;
+      texts[static_cast<size_t>(id)] = tokenizer.token_bytes(id);
+    }
+    tokens_ = std::make_shared<const TokenTrie>(texts);
+  });
+  return tokens_;
 }
 
-std::shared_ptr<const Grammar> Grammars::compiled(const std::string& kind,
-                                                  const std::string& text) {
-  const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& known) {
-    return known.kind == kind && known.text == text;
+std::shared_ptr<Grammars::Known> Grammars::known(const GenerateOptions& options) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(known_.begin(), known_.end(), [&](const auto& known) {
+    return known->grammar == options.grammar && known->json_schema == options.json_schema;
   });
   if (found != known_.end()) {
     known_.splice(known_.begin(), known_, found);
   } else {
-    known_.push_front({kind, text, kind == "grammar" ? parse_gbnf(text) : parse_json_schema(text)});
+    known_.push_front(std::make_shared<Known>());
+    known_.front()->grammar = options.grammar;
+    known_.front()->json_schema = options.json_schema;
     if (known_.size() > kKnownGrammars) known_.pop_back();
   }
-  return known_.front().grammar;
+  return known_.front();
 }
 
-std::unique_ptr<GrammarConstraint> Grammars::constraint(const GenerateOptions& options) {
+std::shared_ptr<const Grammar> Grammars::compiled(const GenerateOptions& options) {
   const bool grammar = !options.grammar.empty(), schema = !options.json_schema.empty();
   if (!grammar && !schema) return nullptr;
   if (grammar && schema) fail_usage("grammar and json_schema: expected one of them, found both");
-  const std::lock_guard lock(mutex_);
-  return std::make_unique<GrammarConstraint>(
-      GrammarMatcher(grammar ? compiled("grammar", options.grammar)
-                             : compiled("json_schema", options.json_schema),
-                     tokens(), loaded_.model.config.eos_token_ids),
-      loaded_, options);
+  const std::shared_ptr<Known> known = this->known(options);
+  const std::lock_guard lock(known->mutex);
+  if (!known->compiled && !known->error) {
+    try {
+      auto made = grammar ? parse_gbnf(known->grammar) : parse_json_schema(known->json_schema);
+      made->local_masks(tokens());  // compares its states, which may take as long
+      known->compiled = std::move(made);
+    } catch (const Error& error) {
+      known->error = error;
+    }
+  }
+  if (known->error) throw *known->error;
+  return known->compiled;
+}
+
+void Grammars::prepare(const GenerateOptions& options) { constraint(options); }
+
+std::unique_ptr<GrammarConstraint> Grammars::constraint(const GenerateOptions& options) {
+  auto grammar = compiled(options);
+  if (!grammar) return nullptr;
+  GrammarMatcher matcher(std::move(grammar), tokens(), loaded_.model.config.eos_token_ids);
+  return std::make_unique<GrammarConstraint>(std::move(matcher), loaded_, options);
 }
 
 }  // namespace orthrus

@@ -53,28 +53,38 @@ class GrammarConstraint : public TokenConstraint {
 };
 
 /// Makes the constraints of a model's answers. Keeps the grammars that were used last, and what is
-/// known of their masks. Any thread.
+/// known of their masks or wrong with them. Any thread; while one compiles a grammar, only those
+/// that want the same one wait for it.
 class Grammars {
  public:
   /// The model must outlive this and its constraints.
   explicit Grammars(const LoadedModel& loaded) : loaded_(loaded) {}
 
-  /// Null where the options ask for no form. Error(kUsage) for a grammar or schema that is wrong,
-  /// and for both.
+  /// Compiles what constraint() is going to need, which takes up to a second; constraint() then
+  /// takes no time worth speaking of. The same errors.
+  void prepare(const GenerateOptions& options);
+  /// Null where the options ask for no form. Error(kUsage) for a grammar or schema that is wrong
+  /// or too large, and for both.
   std::unique_ptr<GrammarConstraint> constraint(const GenerateOptions& options);
 
  private:
-  std::shared_ptr<const Grammar> compiled(const std::string& kind, const std::string& text);
+  struct Known {
+    std::string grammar, json_schema;  // one of them is empty
+    std::mutex mutex;                  // of what follows; held while it is made
+    std::shared_ptr<const Grammar> compiled;
+    std::optional<Error> error;
+  };
+
+  /// Null where the options ask for no form.
+  std::shared_ptr<const Grammar> compiled(const GenerateOptions& options);
+  std::shared_ptr<Known> known(const GenerateOptions& options);
   std::shared_ptr<const TokenTrie> tokens();
 
-  struct Known {
-    std::string kind, text;
-    std::shared_ptr<const Grammar> grammar;
-  };
   const LoadedModel& loaded_;
-  std::mutex mutex_;  // of what follows
+  std::once_flag tokens_once_;
   std::shared_ptr<const TokenTrie> tokens_;
-  std::list<Known> known_;  // the one used last is first
+  std::mutex mutex_;                         // of known_
+  std::list<std::shared_ptr<Known>> known_;  // the one used last is first
 };
 
 }  // namespace orthrus

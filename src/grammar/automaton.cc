@@ -11,6 +11,12 @@ namespace {
 using Members = std::vector<uint32_t>;
 
 constexpr size_t kMaxEdges = 1u << 21;
+/// Operations, of some nanoseconds, that all rules take together: less than a second. No rule's
+/// deterministic automaton may take more than half of what is left.
+constexpr uint64_t kMaxWork = 120'000'000;
+/// Measured: finding a set in the table, and sorting and hashing a member of it.
+constexpr uint64_t kSubsetWork = 20;
+constexpr uint64_t kMemberWork = 4;
 
 struct MembersHash {
   size_t operator()(const Members& members) const {
@@ -25,21 +31,27 @@ class Subsets {
  public:
   /// States become those behind what `automata` has. `deterministic`: members that read the same
   /// byte go on together.
-  Subsets(const Nfa& nfa, Automata& automata, bool deterministic)
-      : nfa_(nfa), automata_(automata), deterministic_(deterministic), marks_(nfa.size(), 0) {}
+  Subsets(const Nfa& nfa, Automata& automata, bool deterministic, Work& work)
+      : nfa_(nfa),
+        automata_(automata),
+        deterministic_(deterministic),
+        work_(work),
+        marks_(nfa.size(), 0) {}
 
-  /// False where it takes more than `max_members`; then the automata have to be cut back.
+  /// False where it takes more than `max_members`, or more edges or work than there may be; then
+  /// the automata have to be cut back.
   bool run(uint32_t start, size_t max_members) {
     subset({start});
     for (size_t done = 0; done < order_.size(); ++done) {
       const Members members = *order_[done];
       members_ += members.size();
-      if (members_ > max_members) return false;
+      if (members_ > max_members || edges_ > kMaxEdges) return false;
       Automata::State state;
       add_calls(members, state);
       add_edges(members, state);
       state.final = !members.empty() && members.front() == Nfa::kAcceptState;
       automata_.states[first_ + done] = std::move(state);
+      if (work_.exceeded()) return false;
     }
     return true;
   }
@@ -47,9 +59,21 @@ class Subsets {
   size_t edges() const { return edges_; }
 
  private:
-  /// The state for what can be reached from `targets` by empty moves.
+  static constexpr uint32_t kUnknown = ~0u;
+
+  /// subset({target}), which states of one target each ask for again and again.
+  uint32_t single(uint32_t target) {
+    if (singles_.empty()) singles_.assign(nfa_.size(), kUnknown);
+    if (singles_[target] == kUnknown) singles_[target] = subset({target});
+    return singles_[target];
+  }
+
+  /// The state for what can be reached from `targets` by empty moves; any where that is too much
+  /// work, which ends it all.
   uint32_t subset(const Members& targets) {
+    if (work_.exceeded()) return 0;
     Members members, todo = targets;
+    uint64_t moves = targets.size();
     ++mark_;
     while (!todo.empty()) {
       const uint32_t index = todo.back();
@@ -59,10 +83,12 @@ class Subsets {
       const Nfa::State& state = nfa_.state(index);
       if (state.kind == Nfa::Kind::kSplit) {
         todo.insert(todo.end(), state.targets.begin(), state.targets.end());
+        moves += state.targets.size();
       } else {
         members.push_back(index);
       }
     }
+    if (!work_.spend(kSubsetWork + moves + kMemberWork * members.size())) return 0;
     std::sort(members.begin(), members.end());
     const auto [known, is_new] =
         numbers_.emplace(std::move(members), static_cast<uint32_t>(automata_.states.size()));
@@ -81,7 +107,7 @@ class Subsets {
       if (deterministic_) {
         targets[from.rule].push_back(from.target);
       } else {
-        state.calls.push_back({from.rule, subset({from.target})});
+        state.calls.push_back({from.rule, single(from.target)});
       }
     }
     for (const auto& [rule, list] : targets) state.calls.push_back({rule, subset(list)});
@@ -96,7 +122,7 @@ class Subsets {
       if (from.kind != Nfa::Kind::kBytes) continue;
       readers.push_back(member);
       borders.insert(borders.end(), {from.first, from.last + 1u});
-      if (!deterministic_) state.edges.push_back({from.first, from.last, subset({from.target})});
+      if (!deterministic_) state.edges.push_back({from.first, from.last, single(from.target)});
     }
     if (deterministic_) {
       std::sort(borders.begin(), borders.end());
@@ -111,6 +137,7 @@ class Subsets {
     const auto first = static_cast<uint8_t>(borders[index]);
     const auto last = static_cast<uint8_t>(borders[index + 1] - 1);
     Members targets;
+    if (!work_.spend(readers.size())) return;
     for (const uint32_t reader : readers) {
       const Nfa::State& from = nfa_.state(reader);
       if (from.first <= first && first <= from.last) targets.push_back(from.target);
@@ -128,9 +155,11 @@ class Subsets {
   const Nfa& nfa_;
   Automata& automata_;
   const bool deterministic_;
+  Work& work_;
   const size_t first_ = automata_.states.size();
   std::unordered_map<Members, uint32_t, MembersHash> numbers_;
   std::vector<const Members*> order_;
+  std::vector<uint32_t> singles_;  // by state of the NFA
   std::vector<uint32_t> marks_;
   uint32_t mark_ = 0;
   size_t members_ = 0;
@@ -141,9 +170,11 @@ class Subsets {
 
 Automata make_automata(const Expressions& expressions) {
   Automata automata;
-  Nfa nfa(expressions);
+  Work work(kMaxWork);
+  Nfa nfa(expressions, work);
   size_t edges = 0;
   for (uint32_t rule = 0; rule < expressions.rules().size(); ++rule) {
+    work.set_limit(kMaxWork);
     const uint32_t start = nfa.build(rule);
     const auto first = static_cast<uint32_t>(automata.states.size());
     automata.starts.push_back(first);
@@ -153,12 +184,15 @@ Automata make_automata(const Expressions& expressions) {
     for (const bool deterministic : {true, false}) {
       if (done) continue;
       automata.states.resize(first);
-      Subsets subsets(nfa, automata, deterministic);
+      work.set_limit(deterministic ? (work.spent() + kMaxWork) / 2 : kMaxWork);
+      Subsets subsets(nfa, automata, deterministic, work);
       done = subsets.run(start, deterministic ? 4096 + 32 * nfa.size() : kMaxEdges);
       used = subsets.edges();
     }
     edges += used;
-    if (!done || edges > kMaxEdges) fail_usage("{}: too large", expressions.what());
+    if (!done || edges > kMaxEdges) {
+      fail_usage("{}: too large: its automata have too many ways through them", expressions.what());
+    }
   }
   return automata;
 }

@@ -8,6 +8,7 @@ namespace orthrus::grammar {
 namespace {
 
 constexpr size_t kMaxRules = 1u << 16;
+constexpr size_t kMaxParts = 1u << 22;
 
 /// A repeated expression of more states becomes a rule.
 constexpr uint64_t kMaxRepeatedSize = 1024;
@@ -22,7 +23,8 @@ uint64_t copies(int64_t min, int64_t max) {
 
 Expressions::Expr Expressions::add(Node node) {
   node.size = std::min(node.size, kMaxSize + 1);
-  if (nodes_.size() >= kMaxSize) fail_usage("{}: too large", what_);
+  parts_ += node.parts.size() + node.chars.size();
+  if (nodes_.size() >= kMaxSize || parts_ > kMaxParts) fail_usage("{}: too large", what_);
   nodes_.push_back(std::move(node));
   return static_cast<Expr>(nodes_.size() - 1);
 }

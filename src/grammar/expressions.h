@@ -96,6 +96,7 @@ class Expressions {
 
   std::string what_;
   std::vector<Node> nodes_;
+  size_t parts_ = 0;  // of all nodes
   std::vector<RuleInfo> rules_;
 };
 

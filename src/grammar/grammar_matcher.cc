@@ -26,7 +26,8 @@ GrammarMatcher::GrammarMatcher(std::shared_ptr<const Grammar> grammar,
       tokens_(std::move(tokens)),
       local_masks_(grammar_->local_masks(tokens_)),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
-      sets_(std::make_unique<grammar::StackSets>(*grammar_)),
+      work_(std::make_unique<grammar::Work>(kMaxWork)),
+      sets_(std::make_unique<grammar::StackSets>(*grammar_, *work_)),
       path_(tokens_->max_depth() + 1),
       memory_limit_(kSetBytes) {
   for (const int32_t token : end_tokens_) {
@@ -56,14 +57,17 @@ GrammarMatcher::Id GrammarMatcher::after(Id state, int32_t token) {
   return state;
 }
 
-template <typename Work>
-auto GrammarMatcher::with_room(Work work) {
+template <typename Operation>
+auto GrammarMatcher::within_limits(Operation operation) {
+  longest_ = std::max(longest_, history_.size());
+  work_->set_limit(std::min(work_->spent() + kMaxWork, kFirstWork + kTokenWork * longest_));
   if (sets_->bytes() >= memory_limit_) forget_unused();
   try {
-    return work();
-  } catch (const Error&) {  // too many sets: perhaps of tokens that were taken back
-    forget_unused();
-    return work();
+    return operation();
+  } catch (const Error&) {
+    if (work_->exceeded()) throw;
+    forget_unused();  // too many sets: perhaps of tokens that were taken back
+    return operation();
   }
 }
 
@@ -74,7 +78,7 @@ bool GrammarMatcher::accept(int32_t token) {
     history_.push_back(grammar::StackSets::kNone);
     return true;
   }
-  const Id state = with_room([&] { return after(history_.back(), token); });
+  const Id state = within_limits([&] { return after(history_.back(), token); });
   if (state == grammar::StackSets::kNone) return false;
   history_.push_back(state);
   return true;
@@ -86,7 +90,7 @@ void GrammarMatcher::rollback(int64_t tokens) {
 }
 
 std::span<const uint64_t> GrammarMatcher::mask() {
-  return with_room([&]() -> std::span<const uint64_t> {
+  return within_limits([&]() -> std::span<const uint64_t> {
     const Id state = history_.back();
     const auto known = std::find_if(masks_.begin(), masks_.end(),
                                     [&](const CachedMask& mask) { return mask.state == state; });
@@ -118,7 +122,12 @@ void GrammarMatcher::make_mask(Id state, std::vector<uint64_t>& words) {
 
 void GrammarMatcher::add_part(const grammar::StackSets::Entry& entry,
                               std::vector<uint64_t>& words) {
-  const auto local = local_masks_->get(entry.position);
+  const uint64_t before = work_->spent();
+  const auto local = local_masks_->get(entry.position, *work_);
+  if (groups_.insert(local_masks_->group(entry.position)).second && work_->spent() == before) {
+    sets_->spend(local->work);  // made for another answer, which must not decide about this one
+  }
+  sets_->spend((local->words.size() + local->few.size()) / 16 + local->leave.size());
   if (sets_->depth(entry.below) + local->depth_reached > Grammar::kMaxDepth) {
     add_tokens(0, tokens_->size(), 0, sets_->single(entry.position, entry.below), words);
     return;
@@ -143,7 +152,7 @@ void GrammarMatcher::add_tokens(uint32_t begin, uint32_t end, size_t depth, Id s
 }
 
 void GrammarMatcher::forget_unused() {
-  auto kept = std::make_unique<grammar::StackSets>(*grammar_);
+  auto kept = std::make_unique<grammar::StackSets>(*grammar_, *work_);
   sets_->move_to(*kept, history_);
   sets_ = std::move(kept);
   masks_.clear();

@@ -1,6 +1,7 @@
 #include "grammar/left_recursion.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "formats/printable.h"
@@ -8,42 +9,58 @@
 namespace orthrus::grammar {
 namespace {
 
-struct Beginning {
-  bool nullable = false;
-  std::vector<uint32_t> called;  ///< rules called before a byte is read
-};
-
+/// The states that rules reach before a byte is read. Each is looked at once, and so is each call:
+/// what follows the call of a rule that may turn out to be empty waits for that.
 class Beginnings {
  public:
-  Beginnings(const Automata& automata, std::vector<bool>& nullable)
-      : automata_(automata), nullable_(nullable), marks_(automata.states.size(), 0) {}
-
-  Beginning of(uint32_t rule) {
-    Beginning out;
-    ++mark_;
-    std::vector<uint32_t> todo{automata_.starts[rule]};
-    while (!todo.empty()) {
-      const uint32_t index = todo.back();
-      todo.pop_back();
-      if (marks_[index] == mark_) continue;
-      marks_[index] = mark_;
-      const Automata::State& state = automata_.states[index];
-      out.nullable |= state.final;
-      for (const Automata::Call& call : state.calls) {
-        out.called.push_back(call.rule);
-        if (nullable_[call.rule]) todo.push_back(call.target);
+  explicit Beginnings(const Automata& automata)
+      : nullable(automata.starts.size(), false),
+        called(automata.starts.size()),
+        automata_(automata),
+        waiting_(automata.starts.size()),
+        seen_(automata.states.size(), false) {
+    for (uint32_t rule = 0; rule < automata.starts.size(); ++rule) {
+      todo_.push_back({automata.starts[rule], rule});
+      while (!todo_.empty()) {
+        const Place place = todo_.back();
+        todo_.pop_back();
+        if (!seen_[place.state]) look_at(place);
       }
     }
-    std::sort(out.called.begin(), out.called.end());
-    out.called.erase(std::unique(out.called.begin(), out.called.end()), out.called.end());
-    return out;
+    for (auto& rules : called) {
+      std::sort(rules.begin(), rules.end());
+      rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+    }
   }
 
+  std::vector<bool> nullable;                 ///< by rule
+  std::vector<std::vector<uint32_t>> called;  ///< by rule: the rules called before a byte is read
+
  private:
+  struct Place {
+    uint32_t state = 0;
+    uint32_t rule = 0;  // that it is a state of
+  };
+
+  void look_at(const Place& place) {
+    seen_[place.state] = true;
+    const Automata::State& state = automata_.states[place.state];
+    if (state.final && !nullable[place.rule]) {
+      nullable[place.rule] = true;
+      auto& waiting = waiting_[place.rule];
+      todo_.insert(todo_.end(), waiting.begin(), waiting.end());
+      waiting.clear();
+    }
+    for (const Automata::Call& call : state.calls) {
+      called[place.rule].push_back(call.rule);
+      (nullable[call.rule] ? todo_ : waiting_[call.rule]).push_back({call.target, place.rule});
+    }
+  }
+
   const Automata& automata_;
-  std::vector<bool>& nullable_;
-  std::vector<uint32_t> marks_;
-  uint32_t mark_ = 0;
+  std::vector<std::vector<Place>> waiting_;
+  std::vector<bool> seen_;
+  std::vector<Place> todo_;
 };
 
 [[noreturn]] void fail_cycle(const Expressions& expressions, const std::vector<uint32_t>& cycle) {
@@ -93,30 +110,9 @@ void refuse_cycles(const Expressions& expressions,
 }  // namespace
 
 std::vector<bool> refuse_left_recursion(const Expressions& expressions, const Automata& automata) {
-  const auto rules = static_cast<uint32_t>(automata.starts.size());
-  std::vector<bool> nullable(rules, false);
-  std::vector<std::vector<uint32_t>> called(rules), waiting(rules);
-  Beginnings beginnings(automata, nullable);
-  std::vector<uint32_t> todo;
-  for (uint32_t rule = rules; rule-- > 0;) todo.push_back(rule);
-  while (!todo.empty()) {
-    const uint32_t rule = todo.back();
-    todo.pop_back();
-    if (nullable[rule]) continue;
-    const Beginning beginning = beginnings.of(rule);
-    if (beginning.nullable) {
-      nullable[rule] = true;
-      todo.insert(todo.end(), waiting[rule].begin(), waiting[rule].end());
-      waiting[rule].clear();
-    } else {
-      for (const uint32_t callee : beginning.called) {
-        if (!nullable[callee]) waiting[callee].push_back(rule);
-      }
-    }
-  }
-  for (uint32_t rule = 0; rule < rules; ++rule) called[rule] = beginnings.of(rule).called;
-  refuse_cycles(expressions, called);
-  return nullable;
+  Beginnings beginnings(automata);
+  refuse_cycles(expressions, beginnings.called);
+  return std::move(beginnings.nullable);
 }
 
 }  // namespace orthrus::grammar

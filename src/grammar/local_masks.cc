@@ -16,14 +16,14 @@ constexpr size_t kMaxBytes = size_t{32} << 20;
 LocalMasks::LocalMasks(const Grammar& grammar, const TokenTrie& tokens)
     : grammar_(grammar), tokens_(tokens), groups_(state_groups(grammar, tokens.max_depth())) {}
 
-std::shared_ptr<const LocalMasks::Mask> LocalMasks::get(uint32_t state) {
+std::shared_ptr<const LocalMasks::Mask> LocalMasks::get(uint32_t state, Work& work) {
   const uint32_t group = groups_[state];
   {
     std::lock_guard lock(mutex_);
     if (const auto known = masks_.find(group); known != masks_.end()) return known->second;
   }
   // Outside of the lock: two threads may compute the same mask, but none waits for another.
-  auto mask = make(state);
+  auto mask = make(state, work);
   std::lock_guard lock(mutex_);
   if (bytes_ + mask->bytes() > kMaxBytes) {
     masks_.clear();
@@ -33,9 +33,10 @@ std::shared_ptr<const LocalMasks::Mask> LocalMasks::get(uint32_t state) {
   return mask;
 }
 
-std::shared_ptr<const LocalMasks::Mask> LocalMasks::make(uint32_t state) const {
+std::shared_ptr<const LocalMasks::Mask> LocalMasks::make(uint32_t state, Work& work) const {
   auto mask = std::make_shared<Mask>();
-  StackSets sets(grammar_);
+  const uint64_t before = work.spent();
+  StackSets sets(grammar_, work);
   std::vector<StackSets::Id> path(tokens_.max_depth() + 1);
   std::vector<int32_t> found;
   walk_tokens(tokens_, sets, 0, tokens_.size(), 0, sets.single(state, StackSets::kEmptyStack), path,
@@ -47,6 +48,7 @@ std::shared_ptr<const LocalMasks::Mask> LocalMasks::make(uint32_t state) const {
                 }
               });
   mask->depth_reached = sets.depth_reached();
+  mask->work = work.spent() - before;
   const size_t words = (static_cast<size_t>(tokens_.vocab_size()) + 63) / 64;
   if (found.size() < words) {
     mask->few.assign(found.begin(), found.end());

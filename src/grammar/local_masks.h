@@ -8,6 +8,7 @@
 
 #include "grammar/grammar.h"
 #include "grammar/token_trie.h"
+#include "grammar/work.h"
 
 namespace orthrus::grammar {
 
@@ -22,18 +23,22 @@ class LocalMasks {
     std::vector<uint32_t> leave;  ///< nodes of the trie, with descendants, where the rule may
                                   ///< have ended: the tokens below depend on its caller too
     int32_t depth_reached = 0;    ///< calls on top of the state's own stack
+    uint64_t work = 0;            ///< that it took to make
     size_t bytes() const {
       return sizeof(Mask) + words.size() * 8 + few.size() * 4 + leave.size() * 4;
     }
   };
 
-  /// Both must outlive this.
+  /// Both must outlive this. Error(kUsage) where the states are too much work to compare.
   LocalMasks(const Grammar& grammar, const TokenTrie& tokens);
 
-  std::shared_ptr<const Mask> get(uint32_t state);
+  /// States of the same group have the same mask.
+  uint32_t group(uint32_t state) const { return groups_[state]; }
+  /// Counts the work of making it, if it is made; Error(kUsage) beyond the limit.
+  std::shared_ptr<const Mask> get(uint32_t state, Work& work);
 
  private:
-  std::shared_ptr<const Mask> make(uint32_t state) const;
+  std::shared_ptr<const Mask> make(uint32_t state, Work& work) const;
 
   const Grammar& grammar_;
   const TokenTrie& tokens_;

@@ -14,12 +14,15 @@ constexpr int kMaxCopiedDepth = 16;
 constexpr uint64_t kTooLarge = ~uint64_t{0};
 constexpr uint64_t kNotYet = kTooLarge - 1;
 
+/// Operations that finding a state in a table is worth.
+constexpr uint64_t kLookupWork = 25;
+
 uint64_t pair_key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
 }  // namespace
 
-Nfa::Nfa(const Expressions& expressions)
-    : expressions_(expressions), copied_sizes_(expressions.rules().size(), kNotYet) {}
+Nfa::Nfa(const Expressions& expressions, Work& work)
+    : expressions_(expressions), work_(work), copied_sizes_(expressions.rules().size(), kNotYet) {}
 
 uint64_t Nfa::copied_size(Expressions::Rule rule, int depth) {
   const Expressions::RuleInfo& info = expressions_.rules()[rule];
@@ -47,6 +50,10 @@ uint32_t Nfa::build(Expressions::Rule rule) {
   return compile(expressions_.rules()[rule].body, kAcceptState);
 }
 
+void Nfa::spend(uint64_t operations) {
+  if (!work_.spend(operations)) fail_usage("{}: too large: too many parts", expressions_.what());
+}
+
 uint32_t Nfa::add(State state) {
   if (++total_ > Expressions::kMaxSize) {
     fail_usage("{}: too large: more than {} states", expressions_.what(), Expressions::kMaxSize);
@@ -56,6 +63,7 @@ uint32_t Nfa::add(State state) {
 }
 
 uint32_t Nfa::bytes(uint8_t first, uint8_t last, uint32_t target) {
+  spend(kLookupWork);
   const auto [known, is_new] = bytes_.emplace(std::tuple(first, last, target), 0);
   if (is_new) known->second = add({Kind::kBytes, first, last, 0, target, {}});
   return known->second;
@@ -67,6 +75,7 @@ uint32_t Nfa::split(std::vector<uint32_t> targets) {
 }
 
 uint32_t Nfa::compile(Expr expr, uint32_t next) {
+  spend(kLookupWork);
   if (const auto known = compiled_.find(pair_key(expr, next)); known != compiled_.end()) {
     return known->second;
   }

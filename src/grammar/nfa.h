@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "grammar/expressions.h"
+#include "grammar/work.h"
 
 namespace orthrus::grammar {
 
@@ -26,11 +27,11 @@ class Nfa {
   };
   static constexpr uint32_t kAcceptState = 0;
 
-  /// `expressions` must outlive this.
-  explicit Nfa(const Expressions& expressions);
+  /// Both must outlive this.
+  Nfa(const Expressions& expressions, Work& work);
 
   /// Replaces the states by those of one rule; the first of them. Error(kUsage) beyond
-  /// Expressions::kMaxSize states of all rules so far.
+  /// Expressions::kMaxSize states of all rules so far, or the limit of the work.
   uint32_t build(Expressions::Rule rule);
   const State& state(uint32_t index) const { return states_[index]; }
   size_t size() const { return states_.size(); }
@@ -39,6 +40,7 @@ class Nfa {
   using Expr = Expressions::Expr;
 
   uint32_t compile(Expr expr, uint32_t next);
+  void spend(uint64_t operations);
   uint32_t compile_repeat(const Expressions::Node& node, uint32_t next);
   uint32_t bytes(uint8_t first, uint8_t last, uint32_t target);
   uint32_t split(std::vector<uint32_t> targets);
@@ -47,6 +49,7 @@ class Nfa {
   uint64_t copied_size(Expressions::Rule rule, int depth);
 
   const Expressions& expressions_;
+  Work& work_;
   std::vector<State> states_;
   uint64_t total_ = 0;
   std::unordered_map<uint64_t, uint32_t> compiled_;  // by expression and what follows it

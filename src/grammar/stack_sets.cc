@@ -9,7 +9,12 @@ namespace {
 
 /// Most entries of one set, and of all; JSON has a handful and a few thousand.
 constexpr size_t kMaxWays = 1u << 12;
-constexpr size_t kMaxEntries = 1u << 22;
+constexpr size_t kMaxEntries = 1u << 20;
+
+/// Measured, in nodes of the trie that are read: what is looked up in a table for each stack and
+/// for each set. The rest of the work is about one for each entry that is read or written.
+constexpr uint64_t kStackWork = 2;
+constexpr uint64_t kSetWork = 3;
 
 uint64_t pair_key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
 
@@ -28,7 +33,12 @@ uint64_t hash_of(std::span<const StackSets::Entry> entries) {
 
 }  // namespace
 
-StackSets::StackSets(const Grammar& grammar) : grammar_(grammar), begins_{0}, table_(64, kUnknown) {
+void StackSets::fail_too_expensive() {
+  fail_usage("grammar: too expensive: it takes too much work to find what may follow the answer");
+}
+
+StackSets::StackSets(const Grammar& grammar, Work& work)
+    : grammar_(grammar), work_(work), begins_{0}, table_(64, kUnknown) {
   intern({});
   const Entry bottom{kBottom, kNone};
   intern({&bottom, 1});
@@ -44,6 +54,7 @@ void StackSets::grow_table() {
 }
 
 StackSets::Id StackSets::intern(std::span<const Entry> sorted) {
+  spend(kSetWork + sorted.size() / 4);
   size_t slot = hash_of(sorted) & (table_.size() - 1);
   for (; table_[slot] != kUnknown; slot = (slot + 1) & (table_.size() - 1)) {
     const auto known = entries(table_[slot]);
@@ -71,6 +82,7 @@ StackSets::Id StackSets::single(uint32_t position, Id below) {
 }
 
 StackSets::Id StackSets::unite(std::vector<Entry>& list) {
+  spend(list.size());
   std::sort(list.begin(), list.end(), [](const Entry& a, const Entry& b) {
     return pair_key(a.position, a.below) < pair_key(b.position, b.below);
   });
@@ -89,6 +101,7 @@ StackSets::Id StackSets::unite(std::vector<Entry>& list) {
 StackSets::Id StackSets::unite(Id a, Id b) {
   if (a == b || b == kNone) return a;
   if (a == kNone) return b;
+  spend(2 * kSetWork);
   const uint64_t key = pair_key(std::min(a, b), std::max(a, b));
   if (const auto known = united_.find(key); known != united_.end()) return known->second;
   // No deeper than stacks are: below a set stand only less deep ones.
@@ -111,6 +124,7 @@ bool StackSets::first_time(const Entry& entry) {
     for (const Entry& seen : seen_) seen_many_.insert(pair_key(seen.position, seen.below));
   }
   if (seen_many_.size() > 4 * kMaxWays) fail_too_many();
+  spend(2 * kStackWork);
   return seen_many_.insert(pair_key(entry.position, entry.below)).second;
 }
 
@@ -127,6 +141,7 @@ StackSets::Id StackSets::entered() {
   while (!todo_.empty()) {
     const Entry entry = todo_.back();
     todo_.pop_back();
+    spend(kStackWork);
     if (entry.position == kBottom) {
       found_.push_back(entry);
       continue;
@@ -167,7 +182,9 @@ StackSets::Id StackSets::find_next(Id set, uint8_t byte_class) {
   todo_.clear();
   for (const Entry& entry : entries(set)) {
     if (entry.position == kBottom) continue;
-    for (const Grammar::Edge& edge : grammar_.state(entry.position).edges) {
+    const auto edges = grammar_.state(entry.position).edges;
+    spend(1 + edges.size() / 4);
+    for (const Grammar::Edge& edge : edges) {
       if (edge.first_class <= byte_class && byte_class <= edge.last_class) {
         todo_.push_back({edge.target, entry.below});
       }
@@ -176,6 +193,7 @@ StackSets::Id StackSets::find_next(Id set, uint8_t byte_class) {
   const Id result = todo_.empty() ? kNone : entered();
   if (rows_of_[set] == kUnknown) {
     rows_of_[set] = static_cast<uint32_t>(rows_.size() / grammar_.classes());
+    spend(grammar_.classes() / 8);
     rows_.resize(rows_.size() + grammar_.classes(), kUnknown);
   }
   rows_[rows_of_[set] * grammar_.classes() + byte_class] = result;

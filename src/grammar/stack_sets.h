@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "grammar/grammar.h"
+#include "grammar/work.h"
 
 namespace orthrus::grammar {
 
@@ -14,6 +15,8 @@ namespace orthrus::grammar {
 /// top, set of the stacks below it), each state once, so that equal sets have equal numbers and
 /// stacks share what they have in common: a text that can be read in exponentially many ways
 /// still has a small set. Sets are built up by the text and never change. Not thread-safe.
+///
+/// Whatever makes sets counts its work; Error(kUsage) beyond its limit or that of the sets' number.
 class StackSets {
  public:
   using Id = uint32_t;
@@ -26,8 +29,13 @@ class StackSets {
   static constexpr Id kNone = 0;            ///< no stack at all
   static constexpr Id kEmptyStack = 1;      ///< only the stack without anything on it
 
-  /// The grammar must outlive this.
-  explicit StackSets(const Grammar& grammar);
+  /// Both must outlive this.
+  StackSets(const Grammar& grammar, Work& work);
+
+  /// Counts work of the caller's.
+  void spend(uint64_t operations) {
+    if (!work_.spend(operations)) fail_too_expensive();
+  }
 
   Id single(uint32_t position, Id below);
   /// What `position` above `below` comes to before the next byte: calls entered, finished rules
@@ -65,6 +73,8 @@ class StackSets {
  private:
   static constexpr Id kUnknown = ~0u;
 
+  [[noreturn]] static void fail_too_expensive();
+
   /// The set of what was found by todo_; clears both.
   Id entered();
   /// Whether todo_'s work at `entry` is new.
@@ -79,6 +89,7 @@ class StackSets {
   void grow_table();
 
   const Grammar& grammar_;
+  Work& work_;
   std::vector<Entry> entries_;
   std::vector<uint32_t> begins_;   // by set, and one behind the last
   std::vector<int32_t> depths_;    // by set

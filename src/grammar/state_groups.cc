@@ -4,8 +4,16 @@
 #include <map>
 #include <numeric>
 
+#include "base/error.h"
+#include "grammar/work.h"
+
 namespace orthrus::grammar {
 namespace {
+
+/// Operations that the comparisons may take, of some nanoseconds each: well below a second.
+constexpr uint64_t kMaxWork = 60'000'000;
+/// Measured: finding the part of a state in a map.
+constexpr uint64_t kStateWork = 40;
 
 /// What a state looks like one byte ahead. A called rule counts as itself: only what follows it is
 /// compared further, and not even that where the rule may have read nothing.
@@ -60,13 +68,18 @@ std::vector<uint32_t> state_groups(const Grammar& grammar, size_t length) {
   std::iota(changed.begin(), changed.end(), 0);
   std::vector<std::vector<uint32_t>> members{changed};
   std::vector<bool> looked_at(count, false);
+  Work work(kMaxWork);
   // Moore's refinement, a round for each byte. A round looks only at states of which a successor
   // got another number in the round before; so that they are few, the largest part of a group
   // keeps its number.
   for (size_t round = 0; round <= length && !changed.empty(); ++round) {
     std::map<uint32_t, std::map<std::vector<uint32_t>, std::vector<uint32_t>>> touched;
     for (const uint32_t index : changed) {
-      touched[groups[index]][signature(grammar, index, groups)].push_back(index);
+      auto seen = signature(grammar, index, groups);
+      if (!work.spend(kStateWork + 2 * seen.size())) {
+        fail_usage("grammar: too large: its states have too many ways to go on");
+      }
+      touched[groups[index]][std::move(seen)].push_back(index);
       looked_at[index] = true;
     }
     std::vector<uint32_t> moved;

@@ -16,6 +16,7 @@ void walk_tokens(const TokenTrie& tokens, StackSets& sets, uint32_t begin, uint3
                  size_t depth, StackSets::Id set, std::vector<StackSets::Id>& path, Visit visit) {
   path[depth] = set;
   for (uint32_t index = begin; index < end;) {
+    sets.spend(1);
     const TokenTrie::Node& node = tokens.node(index);
     const StackSets::Id next = sets.next(path[node.depth - 1u], node.byte);
     if (next == StackSets::kNone) {

@@ -39,7 +39,10 @@ void apply_tools(const ToolPlan& plan, ChatRequest& request) {
   request.tools = true;
   request.calls_only = plan.choice == ToolPlan::Choice::kRequired;
   request.context["tools"] = plan.tools;
-  if (plan.has_grammar()) options.grammar = tool_call_grammar(plan);
+  if (plan.has_grammar()) {
+    options.grammar = tool_call_grammar(plan);
+    request.form = "tools";
+  }
   if (plan.choice == ToolPlan::Choice::kAuto && !plan.parallel) {
     options.stop.emplace_back(kToolCallEnd);  // the first call ends the answer
   }

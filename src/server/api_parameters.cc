@@ -202,6 +202,8 @@ void read_generation(ObjectReader& body, const ApiContext& context, GenerationRe
   read_stop(body, request.options.stop);
   request.options.ignore_eos = body.boolean("ignore_eos", request.options.ignore_eos);
   read_format(body, request.options);
+  if (!request.options.json_schema.empty()) request.form = "response_format";
+  if (!request.options.grammar.empty()) request.form = "grammar";
   read_drafting(body, request.options);
   read_stream(body, request);
   request.priority = static_cast<int>(body.integer("priority", -1000, 1000, 0));

@@ -27,6 +27,7 @@ struct GenerationRequest {
   bool stream = false;
   bool include_usage = false;  ///< a last chunk of a stream with the usage
   int priority = 0;            ///< EngineRequest::priority
+  std::string form;            ///< the parameter that decides the answer's form; "": none
 
   bool wants_logprobs() const { return options.logprobs >= 0; }
   /// Options of one of the n answers: the same noise for the same choice, whatever n.

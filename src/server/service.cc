@@ -58,6 +58,16 @@ uint64_t draw_seed() {
   return uint64_t{random()} << 31 | random();  // exact in the JSON numbers of all languages but few
 }
 
+/// On a reader's thread, so that a grammar that takes its time holds up none of the answers that
+/// are written. ApiError for one that is wrong.
+void prepare_form(Grammars& grammars, const GenerationRequest& request) {
+  try {
+    grammars.prepare(request.options);
+  } catch (const Error& error) {
+    throw api_error(error, request.form);
+  }
+}
+
 bool thinks(const Tokenizer& tokenizer) {
   return tokenizer.token_id("<think>") >= 0 && tokenizer.token_id("</think>") >= 0;
 }
@@ -230,6 +240,7 @@ void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply
                                 loaded.tokenizer, model.generator.max_seq_len())
              : make_completion_format(request.body, context, std::move(head), loaded.tokenizer,
                                       model.generator.max_seq_len());
+    prepare_form(model.generator.answer_parts().grammars, format->request());
   } catch (const ApiError& error) {
     metrics_.failed(origin.endpoint, error.status == 503 ? Outcome::kRejected : Outcome::kError);
     throw;

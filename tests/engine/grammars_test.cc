@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "engine/engine_requests.h"
 
@@ -106,6 +109,58 @@ TEST_F(GrammarsTest, WrongOnesAreRefusedBeforeAnythingRuns) {
   options.grammar.clear();
   options.json_schema = R"({"not": {}})";
   EXPECT_NE(message().find("not"), std::string::npos);
+}
+
+TEST_F(GrammarsTest, OneThatIsTooExpensiveEndsItsOwnAnswerAlone) {
+  BlockPool pool(generator_.block_pool().layout(), blocks_for(generator_.max_seq_len()) + 8);
+  Engine engine({generator_.answer_parts(), generator_.forward(), pool}, {});
+  EngineRequest plain{prompt("Say anything."), {}, {}, 0};
+  plain.options.max_new_tokens = 8;
+  EngineRequest expensive = plain;
+  expensive.options.grammar = "root ::= a{200}\na ::= (b{100})\nb ::= [a-z]? [A-Z]? \" \"?";
+  Heard heard, failed;
+  engine.submit(plain, heard);
+  engine.submit(expensive, failed);
+  while (engine.step()) continue;
+  EXPECT_NE(failed.error.find("grammar: too expensive"), std::string::npos) << failed.error;
+  expect_as_alone(heard, generator_.generate(plain.prompt, plain.options, nullptr, nullptr, {}));
+}
+
+TEST_F(GrammarsTest, OneThatIsBeingCompiledHoldsUpNoOther) {
+  Grammars grammars(generator_.loaded());
+  GenerateOptions slow, quick;
+  slow.grammar = "root ::= (";  // refused, after some tenths of a second
+  for (int i = 0; i < 100'000; ++i) slow.grammar += "\"\" ";
+  slow.grammar += "\"a\"){32768}";
+  quick.grammar = "root ::= [a-z]+";
+  grammars.prepare(quick);
+  std::atomic<int> begun = 0, refused = 0;
+  const auto prepare_slow = [&] {
+    ++begun;
+    try {
+      grammars.prepare(slow);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kUsage) ++refused;
+    }
+  };
+  std::thread first(prepare_slow), second(prepare_slow);
+  while (begun < 2) std::this_thread::yield();
+  int64_t meanwhile = 0;
+  for (; refused == 0; ++meanwhile) {
+    GenerateOptions other;
+    other.grammar = "root ::= \"" + std::to_string(meanwhile % 8) + "\"";
+    EXPECT_NE(grammars.constraint(quick), nullptr);
+    EXPECT_NE(grammars.constraint(other), nullptr);
+  }
+  first.join();
+  second.join();
+  EXPECT_EQ(refused, 2);
+  EXPECT_GT(meanwhile, 3);
+  // It is known to be wrong now: no work a second time.
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) prepare_slow();
+  EXPECT_EQ(refused, 22);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
 }
 
 // The mask for an answer, as the set of allowed tokens.

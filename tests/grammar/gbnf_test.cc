@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "grammar/grammar_test_support.h"
+#include "text/tokenizer_test_support.h"
 
 namespace orthrus {
 namespace {
@@ -232,6 +233,44 @@ TEST(Gbnf, WhatHasNoBoundIsRefused) {
   EXPECT_EQ(error("root ::= " + std::string(65, '(')),
             "grammar: line 1, column 74: groups nested more than 64 deep");
   EXPECT_EQ(error("root ::= [ab]* \"a\" [ab]{40}"), "");
+}
+
+TEST(Gbnf, LargeOnesAreRefusedAtABoundedCost) {
+  auto repeated = [](std::string_view text, int times) {
+    std::string out;
+    for (int i = 0; i < times; ++i) out += text;
+    return out;
+  };
+  std::string rules = "root ::= r0\n";
+  for (int i = 0; i < 30; ++i) {
+    const std::string n = std::to_string(i);
+    rules += "r" + n + " ::= ([a-z]{0,1000} | [a-y ]{0,1000} | \"q\"{0,1000})* \"" + n + "\"\n";
+  }
+  std::string classes = "root ::= (";
+  for (char c = 'a'; c < 'p'; ++c) {
+    classes += std::string("[") + c + "-z " + static_cast<char>(c + 13) + "]{0,3000} | ";
+  }
+  for (const std::string& text :
+       {rules, "root ::= (" + repeated("\"\" ", 100'000) + "\"a\"){32768}",
+        classes + "\"a\"{0,30000})* \"!\""}) {
+    std::string message;
+    const double seconds = cpu_seconds([&] { message = usage_error([&] { parse_gbnf(text); }); });
+    EXPECT_NE(message.find("grammar: too large"), std::string::npos) << text.substr(0, 60);
+    EXPECT_LT(seconds, 2 * kSlowBuild) << text.substr(0, 60);  // measured: 0.3 to 0.8 s
+  }
+}
+
+TEST(Gbnf, RulesThatMayBeEmptyAreFoundInOneGo) {
+  // Each of 200 is looked at once, however many rules wait for it.
+  std::string text = "root ::= (c0";
+  for (int i = 1; i < 200; ++i) text += " | c" + std::to_string(i);
+  text += ") \"x\"\n";
+  for (int i = 0; i < 200; ++i) text += "c" + std::to_string(i) + " ::= [a-z]{0,100}\n";
+  std::shared_ptr<const Grammar> grammar;
+  EXPECT_LT(cpu_seconds([&] { grammar = parse_gbnf(text); }), 0.2 * kSlowBuild);  // measured: 8 ms
+  EXPECT_TRUE(matches(grammar, "x"));
+  EXPECT_TRUE(matches(grammar, "abcx"));
+  EXPECT_FALSE(matches(grammar, "abc"));
 }
 
 TEST(Gbnf, ManyStatesAtOnceAreStillCorrect) {

@@ -242,12 +242,88 @@ TEST(Matcher, TooManyReadingsAreAnErrorThatChangesNothing) {
     for (int i = 0; i < 5000; ++i) ASSERT_TRUE(matcher.accept('a'));
   });
   EXPECT_EQ(message, "grammar: too ambiguous: the answer so far can be read in too many ways");
-  EXPECT_GT(matcher.size(), 2000);
+  EXPECT_GT(matcher.size(), 1200);
   const int64_t before = matcher.size();
   EXPECT_NE(usage_error([&] { matcher.accept('a'); }), "");
   EXPECT_EQ(matcher.size(), before);
   matcher.rollback(1000);
   EXPECT_TRUE(matcher.accept('b'));
+}
+
+const char* const kExpensive[] = {
+    "root ::= a{200}\na ::= (b{100})\nb ::= [a-z]? [A-Z]? \" \"?",
+    "root ::= (w \" \"?)*\nw ::= a{0,20} | b{0,30} | a{0,40} \"x\"\na ::= [a-z]? [ -z]? [a-zA-Z]? "
+    "d\n"
+    "b ::= [a-z]? [ -z]? [a-zA-Z]? d\nd ::= (\"x\" d \"y\")? | e{0,10}\ne ::= .? .? .? \"q\"?",
+    "root ::= s\ns ::= \"\" | n s | x y s\nn ::= .{1,70}\nx ::= [a-z ]{1,70}\ny ::= \"a\"{0,70} "
+    "\"b\"{0,70} s"};
+
+TEST(Matcher, ExpensiveMasksAreRefusedAtABoundedCost) {
+  for (const char* text : kExpensive) {
+    const auto grammar = parse_gbnf(text);
+    uint64_t spent = 0;
+    const double seconds = cpu_seconds([&] {
+      // The second answer fails at the same work, whatever the first left behind.
+      for (int answer = 0; answer < 2; ++answer) {
+        GrammarMatcher matcher(grammar, qwen3_tokens(), std::array{qwen3_end()});
+        EXPECT_NE(usage_error([&] { matcher.mask(); }).find("too expensive"), std::string::npos);
+        EXPECT_GT(matcher.work(), GrammarMatcher::kMaxWork);
+        EXPECT_LT(matcher.work(), GrammarMatcher::kMaxWork * 11 / 10);
+        if (answer == 1) {
+          EXPECT_EQ(matcher.work(), spent) << text;
+        }
+        spent = matcher.work();
+        EXPECT_EQ(matcher.size(), 0);
+      }
+    });
+    EXPECT_LT(seconds, 0.1 * kSlowBuild) << text;  // measured: 3 to 20 ms
+  }
+}
+
+TEST(Matcher, MasksThatAreAlwaysExpensiveUseUpTheAnswersWork) {
+  // The largest parts of the masks depend on the caller, of which there is a new one each time:
+  // they are within the limit of one mask, and far beyond what a token has.
+  const auto grammar = parse_gbnf(
+      "root ::= x{2000}\nx ::= y y?\ny ::= [a-z]? [a-z ]? z\nz ::= \"(\" z \")\" | [a-z] | \" \"");
+  GrammarMatcher matcher(grammar, qwen3_tokens(), std::array{qwen3_end()});
+  const int32_t token = qwen3().token_id("the");
+  const std::string message = usage_error([&] {
+    for (int i = 0; i < 300; ++i) {
+      const uint64_t before = matcher.work();
+      matcher.mask();
+      EXPECT_LT(matcher.work() - before, GrammarMatcher::kMaxWork);
+      ASSERT_TRUE(matcher.accept(token));
+    }
+  });
+  EXPECT_NE(message.find("too expensive"), std::string::npos);
+  const auto tokens = static_cast<uint64_t>(matcher.size());
+  EXPECT_GT(tokens, 10u);
+  const uint64_t most = GrammarMatcher::kFirstWork + (tokens + 1) * GrammarMatcher::kTokenWork;
+  EXPECT_GT(matcher.work(), most);
+  EXPECT_LT(matcher.work(), most + GrammarMatcher::kMaxWork);
+}
+
+TEST(Matcher, WhatOthersMadeCountsOnceAsIfItWereNew) {
+  const auto grammar = parse_json_schema(kSchemas[2]);
+  const auto tokens = qwen3().encode(R"({"name": "Ada Lovelace", "age": 36, "tags": ["a", "ab"]})");
+  std::vector<uint64_t> spent;
+  for (int answer = 0; answer < 2; ++answer) {
+    GrammarMatcher matcher(grammar, qwen3_tokens(), std::array{qwen3_end()});
+    for (const int32_t token : tokens) {
+      matcher.mask();
+      ASSERT_TRUE(matcher.accept(token));
+    }
+    spent.push_back(matcher.work());
+    // Again, of the same masks: next to nothing.
+    matcher.rollback(matcher.size());
+    for (const int32_t token : tokens) {
+      matcher.mask();
+      ASSERT_TRUE(matcher.accept(token));
+    }
+    EXPECT_LT(matcher.work() - spent.back(), 10'000u);
+  }
+  EXPECT_EQ(spent[0], spent[1]);
+  EXPECT_LT(spent[0], GrammarMatcher::kFirstWork / 4);
 }
 
 TEST(Matcher, ManyThreadsShareAGrammar) {

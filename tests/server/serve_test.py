@@ -115,6 +115,11 @@ class Ready(unittest.TestCase):
                              ("reasoning_effort", "low"), ("stream_options", {"include_usage": True})):
             with self.subTest(param=param, value=value):
                 self.refused(400, param, {**CHAT, param: value})
+        large = 'root ::= (' + '"" ' * 100_000 + '"a"){32768}'
+        self.assertIn("too large", self.refused(400, "grammar", {**CHAT, "grammar": large})["message"])
+        self.refused(400, "grammar", {"prompt": "x", "grammar": "root ::= root"}, "/v1/completions")
+        schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {}}}}
+        self.refused(400, "response_format", {**CHAT, "response_format": schema})
         self.refused(400, "messages[1].role", {"messages": [*CHAT["messages"], {"role": "robot", "content": "x"}]})
         self.refused(400, "messages[0].content[1].type", {"messages": [{"role": "user", "content": [
             {"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": "http://x/y.png"}}]}]})
