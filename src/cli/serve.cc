@@ -2,12 +2,16 @@
 #include <pthread.h>
 #include <csignal>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 #include <sstream>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -205,6 +209,8 @@ class ServeCommand : public Command {
     if (!key_file_.empty()) read_key_file(key_file_, options.http.api_keys);
     options.http.cors_origins = cors_origins_;
     options.http.max_body_bytes = static_cast<size_t>(max_body_mb_) << 20;
+    options.http.max_total_body_bytes =
+        std::max(options.http.max_total_body_bytes, 2 * options.http.max_body_bytes);
     options.http.max_connections = max_connections_;
     options.http.body_timeout = options.http.write_timeout = seconds(timeout_);
     options.names = aliases_;

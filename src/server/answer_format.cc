@@ -20,10 +20,12 @@ class ChatFormat : public AnswerFormat {
       : request_(std::move(request)),
         head_(std::move(head)),
         prompt_(render_chat(request_, chat_template)),
-        ids_(tokenizer.encode(prompt_.text)),
+        ids_(encode(prompt_.text, tokenizer, max_seq_len)),
         tokenizer_(tokenizer),
         stream_(head_, request_, prompt_.thought, tokenizer) {
-    check_prompt_length(size_of(ids_), max_seq_len);
+    // All that is left of it is its tokens, however long it waits.
+    request_.context = nullptr;
+    prompt_.text = {};
   }
 
   std::vector<EngineRequest> requests() const override {
@@ -48,6 +50,14 @@ class ChatFormat : public AnswerFormat {
   }
 
  private:
+  static std::vector<int32_t> encode(const std::string& text, const Tokenizer& tokenizer,
+                                     int64_t max_seq_len) {
+    check_prompt_bytes(text.size(), tokenizer.max_token_bytes(), max_seq_len);
+    std::vector<int32_t> ids = tokenizer.encode(text);
+    check_prompt_length(size_of(ids), max_seq_len);
+    return ids;
+  }
+
   ChatRequest request_;
   AnswerHead head_;
   ChatPrompt prompt_;
@@ -90,10 +100,14 @@ class CompletionFormat : public AnswerFormat {
   }
 
  private:
-  static std::vector<CompletionPrompt> encode(const CompletionRequest& request,
+  /// Leaves no prompts in the request, as ChatFormat.
+  static std::vector<CompletionPrompt> encode(CompletionRequest& request,
                                               const Tokenizer& tokenizer, int64_t max_seq_len) {
     std::vector<CompletionPrompt> prompts;
-    for (const auto& prompt : request.prompts) {
+    for (const auto& prompt : std::exchange(request.prompts, {})) {
+      if (const auto* text = std::get_if<std::string>(&prompt)) {
+        check_prompt_bytes(text->size(), tokenizer.max_token_bytes(), max_seq_len);
+      }
       prompts.push_back(completion_prompt(prompt, tokenizer));
       check_prompt_length(size_of(prompts.back().ids), max_seq_len);
     }

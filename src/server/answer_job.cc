@@ -23,7 +23,7 @@ struct AnswerJob::Choice : EngineListener {
   void on_text(std::string_view piece) override { text += piece; }
 
   void on_step(const GenerateResult& so_far) override {
-    note_time(so_far);
+    note(so_far);
     if (!job.stream_) return;
     job.on_strand([i = index, step = take_step(so_far)](AnswerJob& self) {
       if (!self.closed_) self.reply_->write(self.format_->step(i, step));
@@ -31,7 +31,7 @@ struct AnswerJob::Choice : EngineListener {
   }
 
   void on_done(GenerateResult result) override {
-    note_time(result);
+    note(result);
     job.parts_.metrics.answered(job.origin_.endpoint, result,
                                 seconds_between(job.origin_.arrival, Clock::now()));
     job.on_strand([i = index, last = take_step(result), whole = std::move(result)](
@@ -45,7 +45,8 @@ struct AnswerJob::Choice : EngineListener {
     job.one_ended();
   }
 
-  void note_time(const GenerateResult& so_far) {
+  void note(const GenerateResult& so_far) {
+    job.parts_.metrics.worked(so_far, counted);
     const size_t tokens = so_far.token_ids.size();
     if (tokens == told_tokens) return;
     const Clock::time_point now = Clock::now();
@@ -60,7 +61,7 @@ struct AnswerJob::Choice : EngineListener {
     last_time = now;
   }
 
-  /// What came since the last step; after note_time().
+  /// What came since the last step; after note().
   AnswerStep take_step(const GenerateResult& so_far) {
     AnswerStep step;
     step.text = std::exchange(text, {});
@@ -82,6 +83,7 @@ struct AnswerJob::Choice : EngineListener {
   size_t told_tokens = 0;
   size_t new_tokens = 0;  // since the last step
   int64_t told_passes = 0;
+  Metrics::Counted counted;
   Clock::time_point last_time;
 };
 
@@ -141,6 +143,7 @@ void AnswerJob::submit() {
   const auto count = static_cast<int64_t>(all.size());
   if (count > parts_.places.most()) throw too_many_answers(count, parts_.places.most());
   if (!parts_.places.take(count)) throw queue_full();
+  origin_.share.set(0);
   try {
     const std::lock_guard lock(mutex_);
     ids_ = parts_.engine.submit(std::move(all));

@@ -15,6 +15,7 @@
 #include "engine/engine.h"
 #include "server/answer_format.h"
 #include "server/api_error.h"
+#include "server/http_body_share.h"
 #include "server/http_reply.h"
 #include "server/metrics.h"
 
@@ -25,10 +26,13 @@ class Places {
  public:
   explicit Places(int64_t most) : most_(most) {}
   int64_t most() const { return most_; }
+  bool full() const { return taken_ >= most_; }
   /// All of them or none.
   bool take(int64_t count) {
-    if (taken_.fetch_add(count) + count <= most_) return true;
-    give_back(count);
+    int64_t taken = taken_;
+    while (count <= most_ - taken) {
+      if (taken_.compare_exchange_weak(taken, taken + count)) return true;
+    }
     return false;
   }
   void give_back(int64_t count) { taken_ -= count; }
@@ -59,6 +63,7 @@ class AnswerJob : public std::enable_shared_from_this<AnswerJob> {
     std::string endpoint;  ///< for the metrics
     std::string client;
     Clock::time_point arrival;
+    HttpBodyShare share;  ///< of the request's body; given back when it has a place
   };
   /// All of the parts must outlive the job.
   AnswerJob(const Parts& parts, Origin origin, std::unique_ptr<AnswerFormat> format,

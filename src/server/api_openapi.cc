@@ -563,10 +563,10 @@ constexpr std::string_view kOpenApi = R"json({
           },
           "priority": {
             "type": ["integer", "null"],
-            "minimum": -1000,
+            "minimum": 0,
             "maximum": 1000,
             "default": 0,
-            "description": "Smaller first."
+            "description": "Smaller first: a request can only step back behind others."
           },
           "user": {
             "type": ["string", "null"],
@@ -773,10 +773,10 @@ constexpr std::string_view kOpenApi = R"json({
           },
           "priority": {
             "type": ["integer", "null"],
-            "minimum": -1000,
+            "minimum": 0,
             "maximum": 1000,
             "default": 0,
-            "description": "Smaller first."
+            "description": "Smaller first: a request can only step back behind others."
           },
           "user": {
             "type": ["string", "null"],

@@ -206,7 +206,8 @@ void read_generation(ObjectReader& body, const ApiContext& context, GenerationRe
   if (!request.options.grammar.empty()) request.form = "grammar";
   read_drafting(body, request.options);
   read_stream(body, request);
-  request.priority = static_cast<int>(body.integer("priority", -1000, 1000, 0));
+  // Nobody can go before others, only behind them.
+  request.priority = static_cast<int>(body.integer("priority", 0, 1000, 0));
   read_without_effect(body);
 }
 

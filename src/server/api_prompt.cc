@@ -89,6 +89,15 @@ GenerateOptions chat_options(const ChatRequest& request, const ChatPrompt& promp
   return options;
 }
 
+void check_prompt_bytes(size_t bytes, size_t max_token_bytes, int64_t max_seq_len) {
+  const size_t most = static_cast<size_t>(max_seq_len) * max_token_bytes;
+  if (bytes <= most) return;
+  throw bad_request(fmt::format("The prompt has {} bytes, but the context holds {} tokens, which "
+                                "are at most {} bytes.",
+                                bytes, max_seq_len, most),
+                    {}, "context_length_exceeded");
+}
+
 void check_prompt_length(int64_t tokens, int64_t max_seq_len) {
   if (tokens < max_seq_len) return;
   throw bad_request(

@@ -33,6 +33,11 @@ ChatPrompt render_chat(const ChatRequest& request, const ChatTemplate& chat_temp
 /// stand before it.
 GenerateOptions chat_options(const ChatRequest& request, const ChatPrompt& prompt, int64_t choice);
 
+/// ApiError 400 (context_length_exceeded) where a text of so many bytes is more than the context
+/// holds even of the longest tokens: so that nobody waits for the tokens of something that large.
+/// (Megabytes of what a tokenizer drops or composes are refused too, though they might fit.)
+void check_prompt_bytes(size_t bytes, size_t max_token_bytes, int64_t max_seq_len);
+
 /// ApiError 400 (context_length_exceeded) where a prompt of so many tokens leaves no room for an
 /// answer.
 void check_prompt_length(int64_t tokens, int64_t max_seq_len);

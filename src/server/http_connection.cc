@@ -48,7 +48,8 @@ HttpConnection::HttpConnection(Socket socket, HttpShared& shared)
     : socket_(std::move(socket)),
       shared_(shared),
       deadline_(socket_.get_executor()),
-      write_deadline_(socket_.get_executor()) {}
+      write_deadline_(socket_.get_executor()),
+      share_(shared.body_bytes) {}
 
 HttpConnection::~HttpConnection() { close(); }
 
@@ -168,13 +169,10 @@ void HttpConnection::parse() {
         if (!on_header()) return;
         break;
       case HttpParser::Step::kMore:
-        if (!count_body(parser_->body_bytes())) {
-          HttpAnswer answer = error_answer(503, "too many large requests at once", "overloaded");
-          answer.headers.emplace_back("retry-after", "1");
-          refuse(std::move(answer), true);
-        }
+        if (!count_body(parser_->body_bytes())) refuse_body(true);
         return;
       case HttpParser::Step::kComplete:
+        if (!count_body(parser_->request().body.size())) return refuse_body(false);
         return dispatch();
     }
   }
@@ -182,8 +180,7 @@ void HttpConnection::parse() {
 
 /// Keeps the account of all bodies; false where it is overdrawn.
 bool HttpConnection::count_body(size_t bytes) {
-  const size_t before = std::exchange(counted_body_, bytes);
-  const size_t total = shared_.body_bytes += bytes - before;  // wraps around where it falls
+  const size_t total = share_.set(bytes);
   return bytes == 0 || total <= shared_.options.max_total_body_bytes;
 }
 
@@ -209,7 +206,14 @@ void HttpConnection::refuse(HttpAnswer answer, bool close) {
   const std::shared_ptr<HttpReply> reply = begin_reply();
   keep_alive_ = !close && parser_->keeps_connection();
   reply->send(std::move(answer));
+  if (parser_) parser_->drop_body();  // the answer may take its time
   count_body(0);
+}
+
+void HttpConnection::refuse_body(bool close) {
+  HttpAnswer answer = error_answer(503, "too many large requests at once", "overloaded");
+  answer.headers.emplace_back("retry-after", "1");
+  refuse(std::move(answer), close);
 }
 
 void HttpConnection::dispatch() {
@@ -217,6 +221,7 @@ void HttpConnection::dispatch() {
   keep_alive_ = parser_->keeps_connection();
   HttpRequest request = std::move(parser_->request());
   request.id = id_;
+  request.share = std::move(share_);
   HttpAnswer failure;
   try {
     shared_.handler(std::move(request), reply);
@@ -229,7 +234,6 @@ void HttpConnection::dispatch() {
     if (failure.status == 500) spdlog::error("{}: {}", id_, failure.body);
     exchange_->fail(std::move(failure));
   }
-  count_body(0);
   // Sent ahead by a client that has shut down its sending half since.
   if (end_of_input_ && !exchange_->ended()) close();
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/http_body_share.h"
 #include "server/http_exchange.h"
 #include "server/http_parser.h"
 #include "server/http_reply.h"
@@ -54,6 +55,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void parse();
   bool on_header();
   void refuse(HttpAnswer answer, bool close);
+  void refuse_body(bool close);
   void dispatch();
   std::shared_ptr<HttpReply> begin_reply();
   bool count_body(size_t bytes);
@@ -80,7 +82,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string input_;
   bool reading_ = false;
   bool end_of_input_ = false;
-  size_t counted_body_ = 0;
+  HttpBodyShare share_;  // of the body that is being received
 
   // The request that is being read or answered.
   std::unique_ptr<HttpParser> parser_;

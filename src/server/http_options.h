@@ -18,8 +18,9 @@ struct HttpOptions {
 
   size_t max_header_bytes = 16 << 10;  ///< request line and headers
   size_t max_body_bytes = 16 << 20;
-  size_t max_total_body_bytes = 256 << 20;  ///< of all bodies that are being received
-  size_t max_queued_bytes = 4 << 20;        ///< of a stream whose client does not read it
+  /// Of all bodies that are being received or belong to a request that lives (HttpRequest::share).
+  size_t max_total_body_bytes = 256 << 20;
+  size_t max_queued_bytes = 4 << 20;  ///< of a stream whose client does not read it
   int64_t max_connections = 2048;
 
   std::chrono::milliseconds header_timeout = std::chrono::seconds(15);  ///< until it is whole

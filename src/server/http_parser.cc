@@ -139,6 +139,11 @@ HttpParser::Step HttpParser::put(std::string_view bytes, size_t& used) {
 
 HttpRequest& HttpParser::request() { return impl_->request; }
 const HttpAnswer& HttpParser::refusal() const { return impl_->refusal; }
+void HttpParser::drop_body() {
+  impl_->beast.get().body() = std::string();
+  impl_->request.body = std::string();
+}
+
 size_t HttpParser::body_bytes() const { return impl_->beast.get().body().size(); }
 bool HttpParser::is_http10() const { return impl_->header_done && impl_->http10(); }
 bool HttpParser::keeps_connection() const {

@@ -30,6 +30,8 @@ class HttpParser {
 
   HttpRequest& request();
   const HttpAnswer& refusal() const;
+  /// Frees what was received of the body. No put() after it.
+  void drop_body();
 
   size_t body_bytes() const;      ///< received up to now
   bool is_http10() const;         ///< knows no chunked encoding

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/http_answer.h"
+#include "server/http_body_share.h"
 
 namespace orthrus {
 
@@ -18,6 +19,8 @@ struct HttpRequest {
   std::string address;  ///< of the peer
   std::string client;   ///< whose request it is: "key-1" for the first API key, else the address
   std::string id;       ///< 1 to 64 characters of A-Z a-z 0-9 . _ -
+  /// Of the body. To be kept for as long as what is made of the body may wait for something.
+  HttpBodyShare share;
 
   /// The first value of a header (name in lower case) or query parameter; nullptr where absent.
   const std::string* header(std::string_view name) const { return find(headers, name); }

@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <unordered_set>
 #include <utility>
 
+#include "server/http_body_share.h"
 #include "server/http_gate.h"
 #include "server/http_options.h"
 #include "server/http_router.h"
@@ -24,7 +26,7 @@ class HttpShared {
   const HttpHandler handler;
   const HttpGate gate;
   std::atomic<int64_t> open_replies{0};
-  std::atomic<size_t> body_bytes{0};      ///< of bodies that are being received
+  const HttpBodyShare::Total body_bytes = std::make_shared<std::atomic<size_t>>(0);
   std::atomic<bool> last_answers{false};  ///< connections end with their next answer
 
   /// False once stop_connections() was called: the connection is not to begin.

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <mutex>
 #include <vector>
 
@@ -21,7 +20,6 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 using Buckets = Histogram::BucketBoundaries;
-using Labels = std::map<std::string, std::string>;
 
 const Buckets kLatency = {.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 80};
 const Buckets kPerToken = {.001, .0025, .005, .01, .025, .05, .075, .1, .15, .2, .3, .5, 1, 2.5};
@@ -47,6 +45,35 @@ Outcome outcome_of(FinishReason reason) {
   if (reason == FinishReason::kStop) return Outcome::kStop;
   return reason == FinishReason::kLength ? Outcome::kLength : Outcome::kCancelled;
 }
+
+/// How many cycles reached each position of a block. The counters are looked up once.
+class Positions {
+ public:
+  explicit Positions(Family<Counter>& family) : family_(family) {}
+
+  /// Those up to `count` are shown from now on.
+  void prepare(int64_t count) {
+    const std::lock_guard lock(mutex_);
+    grow(count);
+  }
+  /// A cycle reached the positions from 1 to `count`.
+  void reached(int64_t count) {
+    const std::lock_guard lock(mutex_);
+    grow(count);
+    for (int64_t p = 0; p < count; ++p) counters_[static_cast<size_t>(p)]->Increment();
+  }
+
+ private:
+  void grow(int64_t count) {
+    while (static_cast<int64_t>(counters_.size()) < count) {
+      counters_.push_back(&family_.Add({{"position", std::to_string(counters_.size() + 1)}}));
+    }
+  }
+
+  Family<Counter>& family_;
+  std::mutex mutex_;
+  std::vector<Counter*> counters_;
+};
 
 }  // namespace
 
@@ -95,10 +122,10 @@ struct Metrics::Impl {
   Counter& steps = counter("orthrus_steps_total", "Steps of the engine: passes over the weights");
   Counter& drafted = counter("orthrus_draft_tokens_total", "Drafted tokens");
   Counter& accepted = counter("orthrus_accepted_tokens_total", "Accepted drafts");
-  Family<Counter>& drafted_at =
-      counters("orthrus_drafted_at_position_total", "Cycles that judged a draft at the position");
-  Family<Counter>& accepted_at =
-      counters("orthrus_accepted_at_position_total", "Cycles that accepted the position's draft");
+  Positions drafted_at{
+      counters("orthrus_drafted_at_position_total", "Cycles that judged a draft at the position")};
+  Positions accepted_at{
+      counters("orthrus_accepted_at_position_total", "Cycles that accepted the position's draft")};
   Counter& preemptions = counter("orthrus_preemptions_total", "Answers that gave up their blocks");
   Counter& prefix_hits =
       counter("orthrus_prefix_hits_total", "Answers that found a part of their prompt");
@@ -130,11 +157,8 @@ void Metrics::set_model(const Model& model) {
       .Add(
           {{"model", model.name}, {"weights", model.weights}, {"view", model.dual ? "dual" : "ar"}})
       .Set(1);
-  for (int64_t position = 1; position < model.block_size; ++position) {
-    const Labels labels = {{"position", std::to_string(position)}};
-    m.drafted_at.Add(labels);
-    m.accepted_at.Add(labels);
-  }
+  m.drafted_at.prepare(model.block_size - 1);
+  m.accepted_at.prepare(model.block_size - 1);
 }
 
 void Metrics::first_token(double seconds) { impl_->ttft.Observe(seconds); }
@@ -143,34 +167,31 @@ void Metrics::next_tokens(double seconds, int64_t tokens) {
   impl_->token_latency.Observe(seconds / static_cast<double>(tokens));
 }
 
+void Metrics::worked(const GenerateResult& so_far, Counted& counted) {
+  Impl& m = *impl_;
+  const auto add = [](Counter& counter, int64_t now, int64_t& before) {
+    if (now <= before) return;  // a draft pass that is to be repeated was taken back
+    counter.Increment(static_cast<double>(now - before));
+    before = now;
+  };
+  add(m.generated, static_cast<int64_t>(so_far.token_ids.size()), counted.tokens);
+  add(m.cycles, so_far.cycles, counted.cycles);
+  add(m.passes, so_far.forward_passes, counted.passes);
+  add(m.drafted, so_far.drafted, counted.drafted);
+  add(m.accepted, so_far.accepted, counted.accepted);
+  for (size_t& c = counted.judged_cycles; c < so_far.drafted_per_cycle.size(); ++c) {
+    m.drafted_at.reached(so_far.drafted_per_cycle[c]);
+    m.accepted_at.reached(so_far.accepted_per_cycle[c]);
+  }
+}
+
 void Metrics::answered(const std::string& endpoint, const GenerateResult& result, double seconds) {
   Impl& m = *impl_;
   const auto outcome = outcome_of(result.finish_reason);
   m.ended.Add({{"endpoint", endpoint}, {"outcome", outcome_name(outcome)}}).Increment();
   m.request_seconds.Observe(seconds);
-  const auto add = [](Counter& counter, int64_t n) { counter.Increment(static_cast<double>(n)); };
-  add(m.prompt_tokens, result.prompt_tokens);
-  add(m.cached_tokens, result.cached_tokens);
-  add(m.generated, static_cast<int64_t>(result.token_ids.size()));
-  add(m.cycles, result.cycles);
-  add(m.passes, result.forward_passes);
-  add(m.drafted, result.drafted);
-  add(m.accepted, result.accepted);
-  // How many cycles reached each position.
-  std::vector<int64_t> judged, taken;
-  const auto count = [](std::vector<int64_t>& at, int64_t positions) {
-    if (static_cast<int64_t>(at.size()) < positions) at.resize(static_cast<size_t>(positions));
-    for (int64_t p = 0; p < positions; ++p) ++at[static_cast<size_t>(p)];
-  };
-  for (const int64_t n : result.drafted_per_cycle) count(judged, n);
-  for (const int64_t n : result.accepted_per_cycle) count(taken, n);
-  const auto add_at = [&](Family<Counter>& family, const std::vector<int64_t>& at) {
-    for (size_t p = 0; p < at.size(); ++p) {
-      add(family.Add({{"position", std::to_string(p + 1)}}), at[p]);
-    }
-  };
-  add_at(m.drafted_at, judged);
-  add_at(m.accepted_at, taken);
+  m.prompt_tokens.Increment(static_cast<double>(result.prompt_tokens));
+  m.cached_tokens.Increment(static_cast<double>(result.cached_tokens));
   if (!result.kl_mean || !result.conflict_rate) return;
   const std::lock_guard lock(m.mutex);
   const double weight = static_cast<double>(result.drafted);

@@ -31,7 +31,15 @@ class Metrics {
   /// A later step that gave `tokens` tokens, `seconds` after the one before: so many seconds a
   /// token.
   void next_tokens(double seconds, int64_t tokens);
-  /// An answer has ended.
+  /// What of an answer's work has been counted.
+  struct Counted {
+    int64_t tokens = 0, cycles = 0, passes = 0, drafted = 0, accepted = 0;
+    size_t judged_cycles = 0;  ///< of GenerateResult::drafted_per_cycle
+  };
+  /// After each step of an answer, and at its end: counts what it has done since the last call, so
+  /// that rates are those of the moment, and answers that fail count too.
+  void worked(const GenerateResult& so_far, Counted& counted);
+  /// An answer has ended; after worked().
   void answered(const std::string& endpoint, const GenerateResult& result, double seconds);
   /// A request got no answer: an error, or no place.
   void failed(const std::string& endpoint, Outcome outcome);

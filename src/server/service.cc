@@ -1,6 +1,5 @@
 #include "server/service.h"
 
-#include <boost/asio/post.hpp>
 #include <ctime>
 #include <optional>
 #include <random>
@@ -54,8 +53,10 @@ void check_tokenize_size(const char* what, size_t found, size_t most) {
 }
 
 uint64_t draw_seed() {
+  // Numbers of JSON are doubles in JavaScript and others: exact up to 2^53.
+  constexpr uint64_t kExact = (uint64_t{1} << 53) - 1;
   std::random_device random;
-  return uint64_t{random()} << 31 | random();  // exact in the JSON numbers of all languages but few
+  return (uint64_t{random()} << 32 | random()) & kExact;
 }
 
 /// On a reader's thread, so that a grammar that takes its time holds up none of the answers that
@@ -196,40 +197,26 @@ HttpRouter Service::routes() {
   return router;
 }
 
-HttpHandler Service::on_reader(void (Service::*handler)(const HttpRequest&,
-                                                        const std::shared_ptr<HttpReply>&)) {
-  return [this, handler](HttpRequest request, std::shared_ptr<HttpReply> reply) {
-    boost::asio::post(
-        readers_, [this, handler, request = std::move(request), reply = std::move(reply)] {
-          try {
-            (this->*handler)(request, reply);
-          } catch (const ApiError& error) {
-            reply->send(error_answer(error));
-          } catch (const Error& error) {
-            spdlog::error("{}: {}", request.id, error.what());
-            reply->send(error_answer(api_error(error)));
-          } catch (const std::exception& error) {
-            spdlog::error("{}: {}", request.id, error.what());
-            reply->send(error_answer(api_error(Error(ErrorKind::kInternal, error.what()))));
-          }
-        });
-  };
+HttpHandler Service::on_reader(void (Service::*read)(HttpRequest&,
+                                                     const std::shared_ptr<HttpReply>&)) {
+  return readers_.handler(
+      [this, read](HttpRequest& request, const auto& reply) { (this->*read)(request, reply); });
 }
 
-void Service::chat(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+void Service::chat(HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
   answer(request, reply, true);
 }
 
-void Service::completion(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+void Service::completion(HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
   answer(request, reply, false);
 }
 
-void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply,
-                     bool chat) {
-  const AnswerJob::Origin origin{request.id, request.path, request.client, Clock::now()};
+void Service::answer(HttpRequest& request, const std::shared_ptr<HttpReply>& reply, bool chat) {
+  AnswerJob::Origin origin{request.id, request.path, request.client, Clock::now(), {}};
   std::unique_ptr<AnswerFormat> format;
   try {
     Served& model = served();
+    if (model.places.full()) throw queue_full();  // before the work of reading it
     ApiContext context = model.context;
     context.seed = model.seed ? *model.seed : draw_seed();
     AnswerHead head{(chat ? "chatcmpl-" : "cmpl-") + request.id, std::time(nullptr),
@@ -242,15 +229,18 @@ void Service::answer(const HttpRequest& request, const std::shared_ptr<HttpReply
                                       model.generator.max_seq_len());
     prepare_form(model.generator.answer_parts().grammars, format->request());
   } catch (const ApiError& error) {
-    metrics_.failed(origin.endpoint, error.status == 503 ? Outcome::kRejected : Outcome::kError);
+    const bool rejected = error.status == 429 || error.status == 503;
+    metrics_.failed(origin.endpoint, rejected ? Outcome::kRejected : Outcome::kError);
     throw;
   }
+  request.body = std::string();
+  origin.share = std::move(request.share);
   const AnswerJob::Parts parts{served_->engine, metrics_, served_->places, writers_,
                                options_.request_timeout};
-  std::make_shared<AnswerJob>(parts, origin, std::move(format), reply)->start();
+  std::make_shared<AnswerJob>(parts, std::move(origin), std::move(format), reply)->start();
 }
 
-void Service::models(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+void Service::models(HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
   const ModelCard& card = served().card;
   const std::string prefix = "/v1/models/";
   reply->send(json_answer(request.path.starts_with(prefix)
@@ -258,7 +248,7 @@ void Service::models(const HttpRequest& request, const std::shared_ptr<HttpReply
                               : models_body(card)));
 }
 
-void Service::tokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+void Service::tokenize(HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
   Served& model = served();
   const TokenizeRequest wanted = parse_tokenize_request(request.body, model.context);
   const LoadedModel& loaded = model.loaded();
@@ -274,7 +264,7 @@ void Service::tokenize(const HttpRequest& request, const std::shared_ptr<HttpRep
       json_answer(tokenize_body(wanted, ids, loaded.tokenizer, model.generator.max_seq_len())));
 }
 
-void Service::detokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
+void Service::detokenize(HttpRequest& request, const std::shared_ptr<HttpReply>& reply) {
   Served& model = served();
   const std::vector<int32_t> ids = parse_detokenize_request(request.body, model.context);
   reply->send(json_answer(detokenize_body(ids, model.loaded().tokenizer)));

@@ -4,7 +4,6 @@
 #include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -18,8 +17,11 @@
 #include "server/http_options.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
+#include "server/request_readers.h"
 
 namespace orthrus {
+
+class HttpRouter;
 
 struct ServiceOptions {
   HttpOptions http;
@@ -55,19 +57,16 @@ class Service {
 
  private:
   struct Served;
-  using Handler = std::function<void(const HttpRequest&, const std::shared_ptr<HttpReply>&)>;
 
-  class HttpRouter routes();
-  /// A handler that takes its time, with what it throws as the answer.
-  HttpHandler on_reader(void (Service::*handler)(const HttpRequest&,
-                                                 const std::shared_ptr<HttpReply>&));
+  HttpRouter routes();
+  HttpHandler on_reader(void (Service::*read)(HttpRequest&, const std::shared_ptr<HttpReply>&));
 
-  void chat(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
-  void completion(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
-  void answer(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply, bool chat);
-  void models(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
-  void tokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
-  void detokenize(const HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
+  void chat(HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
+  void completion(HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
+  void answer(HttpRequest& request, const std::shared_ptr<HttpReply>& reply, bool chat);
+  void models(HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
+  void tokenize(HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
+  void detokenize(HttpRequest& request, const std::shared_ptr<HttpReply>& reply);
   void end_engine();
   HttpAnswer health() const;
   HttpAnswer metrics();
@@ -78,7 +77,7 @@ class Service {
   Metrics metrics_;
   std::atomic<ServerState> state_ = ServerState::kLoading;
   std::unique_ptr<Served> served_;       // set before state_ is kReady
-  boost::asio::thread_pool readers_{2};  // of requests: a long one holds up its like at most
+  RequestReaders readers_{2};            // a long request holds up its like at most
   boost::asio::thread_pool writers_{1};  // of answers
   std::unique_ptr<HttpServer> http_;
 };

@@ -140,6 +140,9 @@ struct Tokenizer::Impl {
       bpe.set_unknown(id, spec.fuse_unknown);
     }
     prefix = spec.prefix;
+    for (int32_t id = 0; id < static_cast<int32_t>(vocabulary.size()); ++id) {
+      if (vocabulary.has(id)) longest = std::max(longest, vocabulary.bytes(id).size());
+    }
   }
 
   /// Text without an added token of the first kind.
@@ -190,6 +193,7 @@ struct Tokenizer::Impl {
   Pretokenizer pretokenizer;
   bool nfc = false;
   bool ignore_merges = false;
+  size_t longest = 0;  // bytes of a token
   AddedTokenMatcher added;
   std::vector<int32_t> prefix;         // what the file puts before a text
   AddedTokenMatcher added_normalized;  // looked for in what is left, normalised
@@ -271,6 +275,8 @@ std::string_view Tokenizer::token_bytes(int32_t id) const {
   }
   return impl_->vocabulary.bytes(id);
 }
+
+size_t Tokenizer::max_token_bytes() const { return impl_->longest; }
 
 bool Tokenizer::is_special(int32_t id) const { return impl_->vocabulary.is_special(id); }
 

@@ -45,6 +45,8 @@ class Tokenizer {
   /// The bytes of one token, possibly part of a character. A view into the tokenizer. Error(kInput)
   /// where the id has no token.
   std::string_view token_bytes(int32_t id) const;
+  /// Bytes of the longest token.
+  size_t max_token_bytes() const;
   /// False for ids without a token.
   bool is_special(int32_t id) const;
   /// -1 where no token has that exact text.

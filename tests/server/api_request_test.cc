@@ -57,7 +57,7 @@ TEST(ApiRequest, ReadsEveryParameter) {
          "ignore_eos": true, "stream": true, "stream_options": {"include_usage": true},
          "user": "u", "metadata": {"a": "b"}, "store": false, "service_tier": "auto",
          "use_diffusion_mode": false, "draft_max": 7, "consensus": "kl",
-         "consensus_threshold": 0.5, "priority": -3, "chat_template_kwargs":
+         "consensus_threshold": 0.5, "priority": 3, "chat_template_kwargs":
          {"enable_thinking": false}, "grammar": "root ::= \"a\"", "parallel_tool_calls": true,
          "modalities": ["text"])");
   const GenerateOptions& options = request.options;
@@ -84,10 +84,22 @@ TEST(ApiRequest, ReadsEveryParameter) {
   EXPECT_EQ(options.draft_max, 7);
   EXPECT_EQ(options.consensus, Consensus::kKl);
   EXPECT_EQ(options.consensus_threshold, 0.5);
-  EXPECT_EQ(request.priority, -3);
+  EXPECT_EQ(request.priority, 3);
   EXPECT_EQ(request.context["enable_thinking"], false);
   EXPECT_EQ(options.grammar, "root ::= \"a\"");
   EXPECT_EQ(request.choice_options(2).sampling.choice, 2u);
+}
+
+// Nobody goes before others by asking for it.
+TEST(ApiRequest, PriorityOnlyLowers) {
+  EXPECT_EQ(chat().priority, 0);
+  EXPECT_EQ(completion(R"("priority": 1000)").priority, 1000);
+  for (const char* value : {"-1", "-1000", "1001"}) {
+    EXPECT_EQ(
+        api_error_of([&] { chat(R"("priority": )" + std::string(value)); }),
+        "400 priority invalid_value: priority: expected a whole number from 0 to 1000, found " +
+            std::string(value) + ".");
+  }
 }
 
 TEST(ApiRequest, EachNameOfThePenaltyLooksBackAsWhereItComesFrom) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <utility>
 
 #include "orthrus/error.h"
 
@@ -71,9 +72,9 @@ TEST(HttpGate, WithoutKeysTheAddressIsTheClient) {
 
 TEST(HttpGate, CorsIsOffByDefault) {
   const HttpGate gate{HttpOptions()};
-  const HttpRequest page = request("GET", "/x", {{"origin", "https://a.example"}});
+  HttpRequest page = request("GET", "/x", {{"origin", "https://a.example"}});
   EXPECT_TRUE(gate.cors_headers(page).empty());
-  EXPECT_EQ(status(gate, page), 0);
+  EXPECT_EQ(status(gate, std::move(page)), 0);
 }
 
 TEST(HttpGate, Cors) {
@@ -100,7 +101,7 @@ TEST(HttpGate, Cors) {
   EXPECT_EQ(headers["access-control-allow-headers"], "authorization,x-own");
   EXPECT_EQ(headers["access-control-allow-methods"], "GET, HEAD, POST, OPTIONS");
   preflight.headers[0].second = "https://b.example";
-  EXPECT_EQ(status(gate, preflight), 401);
+  EXPECT_EQ(status(gate, std::move(preflight)), 401);
 
   options.cors_origins = {"*"};
   headers = by_name(HttpGate(options).cors_headers(page));

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include <list>
+#include <mutex>
+#include <vector>
 
 #include "base/log.h"
 #include "http_client.h"
@@ -85,6 +87,39 @@ TEST(HttpLimits, BodiesOfAllTogether) {
   fourth.send(post + half + half.substr(1));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(fourth.ask("x").status, 200);
+}
+
+// A request counts for as long as it lives, also after its answer and after the server.
+TEST(HttpLimits, BodiesOfRequestsThatLive) {
+  std::mutex mutex;
+  std::vector<HttpRequest> requests;
+  HttpOptions options = test_options();
+  options.max_total_body_bytes = 3000;
+  auto server = std::make_unique<HttpServer>(options, [&](HttpRequest request, const auto& reply) {
+    const std::lock_guard lock(mutex);
+    requests.push_back(std::move(request));
+    reply->send({});
+  });
+  const auto post = [](size_t size) {
+    return "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n" +
+           std::string(size, 'x');
+  };
+  RawClient client(server->port());
+  EXPECT_EQ(client.ask(post(2000)).status, 200);
+  const ClientAnswer refused = client.ask(post(1001));
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers.at("retry-after"), "1");
+  EXPECT_EQ(client.ask(post(1000)).status, 200);  // the connection goes on
+  EXPECT_EQ(client.ask(post(1)).status, 503);
+  EXPECT_EQ(client.ask(kWho).status, 200);
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(requests.at(1).body.size(), 1000u);
+    requests.erase(requests.begin());
+  }
+  EXPECT_EQ(client.ask(post(2000)).status, 200);
+  server.reset();
+  requests.clear();
 }
 
 #if !defined(ORTHRUS_SANITIZED)  // the sanitizers themselves need file descriptors

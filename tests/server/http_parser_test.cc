@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include <string>
 
 namespace orthrus {
@@ -43,7 +45,7 @@ Parsed parse(const std::string& bytes, size_t first, size_t piece) {
       break;
     }
   }
-  out.request = parser.request();
+  out.request = std::move(parser.request());
   if (out.step == Step::kRefused) {
     out.status = parser.refusal().status;
     out.rest.clear();
@@ -54,7 +56,7 @@ Parsed parse(const std::string& bytes, size_t first, size_t piece) {
 // However the bytes are cut, the same comes out. What is wrong may be noticed only when more has
 // come, but never passes.
 Parsed parse(const std::string& bytes) {
-  const Parsed whole = parse(bytes, bytes.size(), 1);
+  Parsed whole = parse(bytes, bytes.size(), 1);
   for (size_t first = 1; first < bytes.size(); ++first) {
     for (const size_t piece : {bytes.size(), size_t{1}}) {
       const Parsed cut = parse(bytes, first, piece);

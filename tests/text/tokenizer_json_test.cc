@@ -52,6 +52,7 @@ TEST(TokenizerJson, Plain) {
   EXPECT_EQ(tokenizer.encode(""), Ids{});
   EXPECT_EQ(tokenizer.decode(Ids{10, 6, 7}), " aé");
   EXPECT_EQ(tokenizer.vocab_size(), 14);
+  EXPECT_EQ(tokenizer.max_token_bytes(), 3u);
 }
 
 TEST(TokenizerJson, MergesAsStrings) {
