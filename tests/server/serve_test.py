@@ -112,7 +112,9 @@ class Ready(unittest.TestCase):
                              ("seed", 1.5), ("stop", [""]), ("stop", 3), ("logit_bias", {"a": 1}), ("logit_bias", {"5": 101}),
                              ("messages", []), ("tools", {}), ("response_format", "json"), ("use_diffusion_mode", 1),
                              ("draft_max", -2), ("consensus", "maybe"), ("top_logprobs", 3), ("functions", []),
-                             ("reasoning_effort", "low"), ("stream_options", {"include_usage": True})):
+                             ("priority", -1), ("priority", 1001), ("reasoning_effort", "low"), ("verbosity", "low"),
+                             ("modalities", ["audio"]), ("prediction", {}), ("audio", {}), ("web_search_options", {}),
+                             ("function_call", "auto"), ("store", True), ("stream_options", {"include_usage": True})):
             with self.subTest(param=param, value=value):
                 self.refused(400, param, {**CHAT, param: value})
         large = 'root ::= (' + '"" ' * 100_000 + '"a"){32768}'
@@ -199,6 +201,24 @@ class Ready(unittest.TestCase):
                              ("draft_tokens", accepted + rejected), ("accepted_tokens", accepted)):
             self.assertEqual(after[f"orthrus_{name}_total"] - before[f"orthrus_{name}_total"], amount, name)
         self.assertEqual(after["orthrus_request_seconds_count"] - before["orthrus_request_seconds_count"], 1)
+
+    def test_counters_rise_while_answers_are_written(self):
+        names = [f"orthrus_{name}_total" for name in ("generated_tokens", "cycles", "forward_passes")]
+        before = metrics(self.url)
+        stream = Stream(self.url)
+        now = eventually(lambda: all((found := metrics(self.url))[name] > before[name] for name in names) and found, "tokens")
+        self.assertEqual(sum(now[state] for state in STATES), 48)  # none has ended yet
+        stream.leave()
+        eventually(lambda: under_way(self.url) == 0, "the end of them")
+
+    def test_a_prompt_beyond_the_context_is_refused_by_its_length(self):
+        begun = time.monotonic()
+        for path, body in (("completions", {"prompt": "word " * 2_000_000}),
+                           ("chat/completions", {"messages": [{"role": "user", "content": "word " * 2_000_000}]})):
+            error = self.refused(400, None, body, f"/v1/{path}")
+            self.assertEqual(error["code"], "context_length_exceeded")
+            self.assertRegex(error["message"], r"^The prompt has 100\d{5} bytes, but the context holds 1024 tokens, ")
+        self.assertLess(time.monotonic() - begun, 10)
 
     def test_a_client_that_leaves_frees_its_answers(self):
         for stream in (True, False):
