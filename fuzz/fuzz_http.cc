@@ -30,7 +30,7 @@ Outcome parse(std::string_view bytes, size_t piece, const orthrus::HttpGate& gat
     ORTHRUS_CHECK(parser.body_bytes() <= 1024);
     if (out.step == HttpParser::Step::kMore) ORTHRUS_CHECK(input.size() <= 512);
   }
-  out.request = parser.request();
+  out.request = std::move(parser.request());
   return out;
 }
 
