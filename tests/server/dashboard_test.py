@@ -103,7 +103,7 @@ def main():
     dashboard = json.loads((root / "deploy/grafana/orthrus.json").read_text())
     check_layout(dashboard)
     ended = threading.Event()
-    with tempfile.TemporaryDirectory() as folder, serving.server(binary, root) as server:
+    with tempfile.TemporaryDirectory() as folder, serving.server(binary, root, "--consensus-stats") as server:
         base = server.url
         process, prometheus = start_prometheus(pathlib.Path(folder), root, [base.removeprefix("http://")])
         busy = threading.Thread(target=keep_busy, args=(base, ended))

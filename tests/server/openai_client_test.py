@@ -329,23 +329,25 @@ class Errors(unittest.TestCase):
         self.raises(openai.NotFoundError, lambda: CLIENT.responses.create(model="small", input="x"), "unsupported_endpoint")
 
     def test_keys_the_queue_and_the_time(self):
-        with serving.server(BINARY, ROOT, "--api-key", "right", "-np", "1", "--max-queue", "15", "--request-timeout", "1",
+        with serving.server(BINARY, ROOT, "--api-key", "right", "-np", "1", "--max-queue", "255", "--request-timeout", "1",
                             alias="small") as server:
             right, wrong = (openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, max_retries=0) for key in ("right", "wrong"))
             self.raises(openai.AuthenticationError, wrong.models.list, "invalid_api_key")
             self.assertEqual(right.models.list().data[0].id, "small")
-            long = {"model": "small", "messages": QUESTION, "n": 16, "max_tokens": 900, "extra_body": {"ignore_eos": True}}
-            with right.chat.completions.create(**long, stream=True):
+            # As many answers as there are places, and many seconds of work.
+            long = {"model": "small", "prompt": ["Tom has 3 apples."] * 16, "n": 16, "max_tokens": 900,
+                    "extra_body": {"ignore_eos": True}}
+            with right.completions.create(**long, stream=True):
                 error = self.raises(openai.RateLimitError, lambda: right.chat.completions.create(model="small", messages=QUESTION),
                                     "queue_full")
                 self.assertGreaterEqual(int(error.response.headers["retry-after"]), 1)
             # A client that may try again comes through.
             again = right.with_options(max_retries=5).chat.completions.create(model="small", messages=QUESTION, max_tokens=3)
             self.assertEqual(again.usage.completion_tokens, 3)
-            self.assertEqual(self.raises(openai.InternalServerError, lambda: right.chat.completions.create(**long), "timeout")
+            self.assertEqual(self.raises(openai.InternalServerError, lambda: right.completions.create(**long), "timeout")
                              .status_code, 504)
             with self.assertRaises(openai.APIError):
-                list(right.chat.completions.create(**long, stream=True))
+                list(right.completions.create(**long, stream=True))
 
 
 class LangChain(unittest.TestCase):
