@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "cli/terminal.h"
+#include "formats/digest.h"
 #include "formats/file_exists.h"
 
 namespace orthrus {
@@ -107,14 +107,10 @@ bool is_cached(const KnownModel& model, const std::string& path) {
 }  // namespace
 
 std::string file_sha256(const std::string& path) {
-  MappedFile file(path);
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  ORTHRUS_CHECK(EVP_Digest(file.bytes().data(), file.bytes().size(), digest, &size, EVP_sha256(),
-                           nullptr) == 1);
-  std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  const MappedFile file(path);
+  Digest digest;
+  digest.add(file.bytes());
+  return digest.hex();
 }
 
 bool download_model(const KnownModel& model) {

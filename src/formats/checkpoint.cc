@@ -1,7 +1,5 @@
 #include "formats/checkpoint.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -9,6 +7,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "formats/adapter.h"
+#include "formats/digest.h"
 #include "formats/file_exists.h"
 #include "formats/gguf.h"
 #include "formats/gguf_magic.h"
@@ -80,33 +79,6 @@ void refuse_diffusion_biases(const TensorSource& tensors) {
   }
 }
 
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    ORTHRUS_CHECK(context_ && EVP_DigestInit_ex(context_, EVP_sha256(), nullptr) == 1);
-  }
-  ~Sha256() { EVP_MD_CTX_free(context_); }
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
-
-  void add(std::span<const std::byte> bytes) {
-    ORTHRUS_CHECK(EVP_DigestUpdate(context_, bytes.data(), bytes.size()) == 1);
-  }
-  void add(std::string_view text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
-
-  std::string hex() {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    ORTHRUS_CHECK(EVP_DigestFinal_ex(context_, digest, &size) == 1);
-    std::string text;
-    for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
-    return text;
-  }
-
- private:
-  EVP_MD_CTX* context_;
-};
-
 }  // namespace
 
 Checkpoint open_checkpoint(const std::string& path) {
@@ -136,7 +108,7 @@ std::string base_hash(const TensorSource& tensors) {
   }
   std::sort(sorted.begin(), sorted.end(),
             [](const TensorInfo* a, const TensorInfo* b) { return a->name < b->name; });
-  Sha256 hash;
+  Digest hash;
   for (const TensorInfo* tensor : sorted) {
     hash.add(fmt::format("{} {}", tensor->name, traits(tensor->type).name));
     for (int64_t size : tensor->shape) hash.add(fmt::format(" {}", size));

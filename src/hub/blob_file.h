@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <string>
 
-#include "hub/digest.h"
+#include "hub/content_digest.h"
 
 namespace orthrus {
 

@@ -7,7 +7,7 @@
 #include "formats/hub_name.h"
 #include "formats/json.h"
 #include "formats/printable.h"
-#include "hub/digest.h"
+#include "hub/content_digest.h"
 
 namespace orthrus {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "formats/printable.h"
 #include "hub/blob_file.h"
-#include "hub/digest.h"
+#include "hub/content_digest.h"
 #include "hub/retries.h"
 #include "hub/url.h"
 

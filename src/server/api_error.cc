@@ -3,16 +3,12 @@
 #include <fmt/format.h>
 
 #include "formats/printable.h"
-#include "server/api_json.h"
+#include "server/http_error.h"
 
 namespace orthrus {
 namespace {
 
 constexpr const char* kInvalid = "invalid_request_error";
-
-nlohmann::ordered_json text_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
-}
 
 }  // namespace
 
@@ -30,16 +26,12 @@ ApiError api_error(const Error& error, const std::string& param) {
           "internal_error"};
 }
 
-nlohmann::ordered_json error_body(const ApiError& error) {
-  return {{"error",
-           {{"message", error.what()},
-            {"type", error.type},
-            {"param", text_or_null(error.param)},
-            {"code", text_or_null(error.code)}}}};
+std::string error_body(const ApiError& error) {
+  return error_body(error.what(), error.type, error.code, error.param);
 }
 
 HttpAnswer error_answer(const ApiError& error) {
-  HttpAnswer answer{.status = error.status, .body = dump_json_line(error_body(error))};
+  HttpAnswer answer{.status = error.status, .body = error_body(error)};
   if (error.status == 429 || error.status == 503) answer.headers.emplace_back("retry-after", "1");
   return answer;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -35,8 +34,8 @@ ApiError bad_request(const std::string& message, const std::string& param = {},
 /// one a 500 without.
 ApiError api_error(const Error& error, const std::string& param = {});
 
-/// {"error": {"message", "type", "param", "code"}}; empty fields are null.
-nlohmann::ordered_json error_body(const ApiError& error);
+/// error_body() of http_error.h.
+std::string error_body(const ApiError& error);
 
 /// The whole answer; with Retry-After where trying again may help.
 HttpAnswer error_answer(const ApiError& error);

@@ -23,9 +23,11 @@ void PendingStep::add(const AnswerStep& step) {
 
 Json PendingStep::json() const { return {{"cycles", cycles}, {"forward_passes", forward_passes}}; }
 
-std::string sse_event(const Json& data) { return "data: " + dump_json_line(data) + "\n\n"; }
+static std::string sse_data(const std::string& text) { return "data: " + text + "\n\n"; }
 
-std::string sse_error(const ApiError& error) { return sse_event(error_body(error)) + kSseDone; }
+std::string sse_event(const Json& data) { return sse_data(dump_json_line(data)); }
+
+std::string sse_error(const ApiError& error) { return sse_data(error_body(error)) + kSseDone; }
 
 const char* finish_reason_name(FinishReason reason, bool has_calls) {
   if (reason != FinishReason::kStop) return "length";  // cut off, by whatever

@@ -354,7 +354,7 @@ TEST(ApiRequest, SaysOnlyWhatIsNotTheServersDefault) {
 }
 
 TEST(ApiErrors, OfTheEngineAndTheirBodies) {
-  EXPECT_EQ(error_body(api_error(Error(ErrorKind::kInput, "too long"), "messages")).dump(),
+  EXPECT_EQ(error_body(api_error(Error(ErrorKind::kInput, "too long"), "messages")),
             R"({"error":{"message":"too long","type":"invalid_request_error",)"
             R"("param":"messages","code":null}})");
   const ApiError internal = api_error(Error(ErrorKind::kInternal, "secret"));

@@ -8,38 +8,11 @@
 #include <iterator>
 #include <map>
 
-#include "base/error.h"
 #include "text/chat_template.h"
+#include "text/template_test_support.h"
 
 namespace orthrus {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-const std::string kData = ORTHRUS_TEST_DATA "/template/";
-
-std::string read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file) << path;
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::vector<Json> read_lines(const std::string& path) {
-  std::ifstream file(path);
-  std::vector<Json> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(Json::parse(line));
-  return lines;
-}
-
-std::string error_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kInput);
-    return error.what();
-  }
-  return "no error";
-}
 
 /// The text with each <<format>> replaced by today's date.
 std::string dated(const std::string& text) {

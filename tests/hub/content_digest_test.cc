@@ -1,4 +1,4 @@
-#include "hub/digest.h"
+#include "hub/content_digest.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-struct evp_md_ctx_st;
+#include "formats/digest.h"
 
 namespace orthrus {
 
@@ -17,22 +17,19 @@ class ContentDigest {
  public:
   /// `name`: what is_content_name() takes. `size`: bytes of the whole content.
   ContentDigest(std::string_view name, uint64_t size);
-  ~ContentDigest();
-  ContentDigest(const ContentDigest&) = delete;
-  ContentDigest& operator=(const ContentDigest&) = delete;
 
   /// Begins anew.
   void reset();
-  void add(std::span<const std::byte> bytes);
+  void add(std::span<const std::byte> bytes) { digest_.add(bytes); }
   /// In lower-case hex; reset() comes next.
-  std::string hex();
+  std::string hex() { return digest_.hex(); }
   /// "SHA-256" or "Git SHA-1", for messages.
   const char* kind() const { return sha256_ ? "SHA-256" : "Git SHA-1"; }
 
  private:
   bool sha256_;
   uint64_t size_;
-  evp_md_ctx_st* context_;
+  Digest digest_;
 };
 
 /// Whether the text is 40 or 64 hex digits in lower case.
