@@ -37,14 +37,7 @@ class ChatFormat : public AnswerFormat {
   }
   const GenerationRequest& request() const override { return request_; }
 
-  std::string begin() override { return stream_.begin(); }
-  std::string step(int64_t choice, const AnswerStep& step) override {
-    return stream_.step(choice, step);
-  }
-  std::string done(int64_t choice, const GenerateResult& result) override {
-    return stream_.done(choice, result);
-  }
-  std::string end() override { return stream_.end(); }
+  AnswerStream& stream() override { return stream_; }
   std::string whole(std::span<const GenerateResult> results) override {
     return dump_json_line(chat_answer(head_, request_, prompt_.thought, tokenizer_, results));
   }
@@ -87,14 +80,7 @@ class CompletionFormat : public AnswerFormat {
   }
   const GenerationRequest& request() const override { return request_; }
 
-  std::string begin() override { return stream_.begin(); }
-  std::string step(int64_t choice, const AnswerStep& step) override {
-    return stream_.step(choice, step);
-  }
-  std::string done(int64_t choice, const GenerateResult& result) override {
-    return stream_.done(choice, result);
-  }
-  std::string end() override { return stream_.end(); }
+  AnswerStream& stream() override { return stream_; }
   std::string whole(std::span<const GenerateResult> results) override {
     return dump_json_line(completion_answer(head_, request_, prompts_, tokenizer_, results));
   }

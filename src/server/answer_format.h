@@ -23,12 +23,8 @@ class AnswerFormat {
   virtual std::vector<EngineRequest> requests() const = 0;
   virtual const GenerationRequest& request() const = 0;
 
-  /// A streamed answer: begin(), steps and ends of the choices in any order, end(). Each gives text
-  /// to send, which may be empty.
-  virtual std::string begin() = 0;
-  virtual std::string step(int64_t choice, const AnswerStep& step) = 0;
-  virtual std::string done(int64_t choice, const GenerateResult& result) = 0;
-  virtual std::string end() = 0;
+  /// Of a streamed answer.
+  virtual AnswerStream& stream() = 0;
   /// A whole answer; results in the order of the choices.
   virtual std::string whole(std::span<const GenerateResult> results) = 0;
 };

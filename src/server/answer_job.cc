@@ -26,7 +26,7 @@ struct AnswerJob::Choice : EngineListener {
     note(so_far);
     if (!job.stream_) return;
     job.on_strand([i = index, step = take_step(so_far)](AnswerJob& self) {
-      if (!self.closed_) self.reply_->write(self.format_->step(i, step));
+      if (!self.closed_) self.reply_->write(self.format_->stream().step(i, step));
     });
   }
 
@@ -156,7 +156,7 @@ void AnswerJob::submit() {
   if (stream_) {
     head_sent_ = true;
     reply_->begin_stream({.status = 200, .content_type = "text/event-stream"});
-    reply_->write(format_->begin());
+    reply_->write(format_->stream().begin());
   }
   if (parts_.time_limit.count() > 0) {
     timer_.expires_after(parts_.time_limit);
@@ -176,8 +176,8 @@ void AnswerJob::choice_done(int64_t index, const AnswerStep& last, const Generat
   // Not by the client, nor by the time limit: both close the job.
   if (result.finish_reason == FinishReason::kCancelled) return refuse(going_down());
   if (stream_) {
-    std::string text = format_->step(index, last);
-    text += format_->done(index, result);
+    std::string text = format_->stream().step(index, last);
+    text += format_->stream().done(index, result);
     reply_->write(text);
   } else {
     results_[static_cast<size_t>(index)] = result;
@@ -189,7 +189,7 @@ void AnswerJob::finish() {
   closed_ = true;
   timer_.cancel();
   if (stream_) {
-    reply_->write(format_->end());
+    reply_->write(format_->stream().end());
     reply_->end();
   } else {
     reply_->send({.body = format_->whole(results_)});

@@ -17,21 +17,17 @@ nlohmann::ordered_json chat_answer(const AnswerHead& head, const ChatRequest& re
                                    Thought thought, const Tokenizer& tokenizer,
                                    std::span<const GenerateResult> results);
 
-/// The events of a streamed chat. Each call returns text to send, which may be empty. The request
-/// and the tokenizer must outlive it; not thread-safe.
-class ChatStream {
+/// A streamed chat. The request and the tokenizer must outlive it.
+class ChatStream : public AnswerStream {
  public:
   ChatStream(AnswerHead head, const ChatRequest& request, Thought thought,
              const Tokenizer& tokenizer);
 
-  /// The role of every choice, to be sent first.
-  std::string begin();
-  /// At most one chunk.
-  std::string step(int64_t choice, const AnswerStep& step);
-  /// The end of a choice: what was held back, the reason, the timings.
-  std::string done(int64_t choice, const GenerateResult& result);
-  /// After the last done(): the usage where asked for, and [DONE].
-  std::string end();
+  /// The role of every choice.
+  std::string begin() override;
+  std::string step(int64_t choice, const AnswerStep& step) override;
+  std::string done(int64_t choice, const GenerateResult& result) override;
+  std::string end() override;
 
  private:
   struct Choice {

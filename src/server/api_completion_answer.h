@@ -32,18 +32,17 @@ nlohmann::ordered_json completion_answer(const AnswerHead& head, const Completio
                                          const Tokenizer& tokenizer,
                                          std::span<const GenerateResult> results);
 
-/// The events of a streamed completion, as ChatStream. The request, the prompts and the tokenizer
-/// must outlive it; not thread-safe.
-class CompletionStream {
+/// A streamed completion. The request, the prompts and the tokenizer must outlive it.
+class CompletionStream : public AnswerStream {
  public:
   CompletionStream(AnswerHead head, const CompletionRequest& request,
                    std::span<const CompletionPrompt> prompts, const Tokenizer& tokenizer);
 
   /// The prompts, where they are echoed.
-  std::string begin();
-  std::string step(int64_t choice, const AnswerStep& step);
-  std::string done(int64_t choice, const GenerateResult& result);
-  std::string end();
+  std::string begin() override;
+  std::string step(int64_t choice, const AnswerStep& step) override;
+  std::string done(int64_t choice, const GenerateResult& result) override;
+  std::string end() override;
 
  private:
   struct Choice {

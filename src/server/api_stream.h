@@ -42,6 +42,20 @@ struct PendingStep {
   nlohmann::ordered_json json() const;
 };
 
+/// The events of a streamed answer: begin(), steps and ends of the choices in any order, end().
+/// Each call returns text to send, which may be empty. Not thread-safe.
+class AnswerStream {
+ public:
+  virtual ~AnswerStream() = default;
+  virtual std::string begin() = 0;
+  /// At most one chunk.
+  virtual std::string step(int64_t choice, const AnswerStep& step) = 0;
+  /// The end of a choice: what was held back, the reason, the timings.
+  virtual std::string done(int64_t choice, const GenerateResult& result) = 0;
+  /// After the last done(): the usage where asked for, and [DONE].
+  virtual std::string end() = 0;
+};
+
 /// An event of a stream (server-sent events): "data: JSON\n\n".
 std::string sse_event(const nlohmann::ordered_json& data);
 /// An error in the middle of a stream; the stream ends behind it.
