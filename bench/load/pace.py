@@ -10,24 +10,34 @@ from http_client import Exchange, ask, now
 from prompts import PromptSource
 from server import characters_a_token, context_of, fit
 
-SETTLE_STEPS, STEPS_BEFORE = 20, 80
+SETTLE_STEPS, STEPS_AROUND = 20, 80
 
 
 async def measure(address, flags, view):
-    """Seconds between the steps of running answers, before and while the prompt is read: medians over the repetitions."""
+    """Seconds between the steps of running answers while the prompt is read, and around it: medians over the repetitions.
+
+    Answers that have become longer take longer steps by themselves, so what the prompt costs shows against the mean of the
+    steps before it and after it.
+    """
     context = await context_of(address)
     tokens = min(flags.pace_prompt, context - 64)
     source = PromptSource(f"{flags.seed} {view}", {"chat": 1.0}, await characters_a_token(address), most_tokens=context)
     results = [await once(address, flags, source, tokens, context, view) for _ in range(flags.repetitions)]
     result = {key: statistics.median(r[key] for r in results) for key in results[0]}
     for figure in ("mean", "p50", "p95"):
-        result[f"growth_{figure}"] = result[f"during_{figure}"] / result[f"before_{figure}"]
+        around = (result[f"before_{figure}"] + result[f"after_{figure}"]) / 2
+        result[f"growth_{figure}"] = result[f"during_{figure}"] / around
     return result
 
 
-async def steps(exchanges, tasks, count):
-    """Waits until each answer has brought so many events, or one has ended."""
-    while min(sum(data.count(b"data: ") for _, data in exchange.reads) for exchange in exchanges) < count:
+def least_events(exchanges):
+    return min(sum(data.count(b"data: ") for _, data in exchange.reads) for exchange in exchanges)
+
+
+async def more_steps(exchanges, tasks, count):
+    """Waits until each answer has brought so many more events, or one has ended."""
+    count += least_events(exchanges)
+    while least_events(exchanges) < count:
         if any(task.done() for task in tasks):
             return
         await asyncio.sleep(0.02)
@@ -42,11 +52,15 @@ async def once(address, flags, source, prompt_tokens, context, view):
         request = source.request(context // 2, ignore_eos=True, use_diffusion_mode=view == "dual")
         exchanges.append(Exchange(0.0))
         tasks.append(asyncio.ensure_future(ask(address, "POST", drive.CHAT, request.body, exchange=exchanges[-1])))
-    await steps(exchanges, tasks, SETTLE_STEPS)
+    while least_events(exchanges) < 1:
+        await asyncio.sleep(0.02)
+    await more_steps(exchanges, tasks, SETTLE_STEPS)
     begin = now()
-    await steps(exchanges, tasks, SETTLE_STEPS + STEPS_BEFORE)
+    await more_steps(exchanges, tasks, STEPS_AROUND)
     asked = now()
     read = read_answer(await ask(address, "POST", drive.CHAT, long.body))
+    await more_steps(exchanges, tasks, STEPS_AROUND)
+    end = now()
     running = sum(not task.done() for task in tasks)
     for task in tasks:
         task.cancel()
@@ -59,11 +73,13 @@ async def once(address, flags, source, prompt_tokens, context, view):
     gaps = [gap for answer in answers for gap in answer.step_gaps()]
     before = [seconds for time, seconds in gaps if begin <= time <= asked]
     during = [seconds for time, seconds in gaps if asked < time <= read.ended]
-    if len(before) < 10 or len(during) < 3:
-        raise RuntimeError(f"pace: only {len(before)} steps before and {len(during)} while the prompt was read")
+    after = [seconds for time, seconds in gaps if read.ended < time <= end]
+    if min(len(before), len(after)) < 10 or len(during) < 3:
+        raise RuntimeError(f"pace: only {len(before)} steps before, {len(during)} while the prompt was read, {len(after)} after")
     result = {"prompt_tokens": read.prompt_tokens - read.cached_tokens, "prompt_seconds": read.ended - asked,
-              "steps_before": len(before), "steps_during": len(during)}
-    for name, values in (("before", before), ("during", during)):
+              "steps_before": len(before), "steps_during": len(during),
+              "steps_after": len(after)}
+    for name, values in (("before", before), ("during", during), ("after", after)):
         result |= {f"{name}_mean": statistics.mean(values), f"{name}_p50": report.percentile(values, 0.5),
                    f"{name}_p95": report.percentile(values, 0.95), f"{name}_most": max(values)}
     return result
@@ -73,8 +89,8 @@ def table(results):
     """`results`: {(prefill mode, view): figures}"""
     return report.table(
         ("prefill mode", "view", "prompt tokens", "read in s", "step before, mean / p50 / p95 / most ms",
-         "step meanwhile", "growth of mean / p50 / p95"),
+         "step meanwhile", "step after", "growth of mean / p50 / p95"),
         [(mode, view, int(r["prompt_tokens"]), f"{r['prompt_seconds']:.2f}",
           *(" / ".join(f"{1e3 * r[f'{when}_{p}']:.1f}" for p in ("mean", "p50", "p95", "most"))
-            for when in ("before", "during")),
+            for when in ("before", "during", "after")),
           " / ".join(f"{r[f'growth_{p}']:.2f}" for p in ("mean", "p50", "p95"))) for (mode, view), r in results.items()])

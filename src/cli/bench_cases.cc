@@ -33,7 +33,7 @@ class CaseList {
     for (const int64_t rows : {1, 2, 4, 8, 16, 32}) add_rows(rows);
     for (const int64_t context : {kShortContext, kLongContext}) add_decode(context);
     for (const int64_t rows : {128, 512}) add_prefill(rows);
-    add_attention(kLongContext);
+    for (const int64_t rows : {1, 4, 16, 64}) add_attention(rows, kLongContext);
     add_other(kShortContext);
     if (model_.has_diffusion()) {
       for (const int64_t block : kBlocks) add_dual(block, kShortContext);
@@ -75,15 +75,16 @@ class CaseList {
                       }});
   }
 
-  void add_attention(int64_t context) {
-    if (!wanted("attention", context)) return;
+  void add_attention(int64_t rows, int64_t context) {
+    if (!wanted("attention", context + rows)) return;
     BenchSequence& sequence = sequence_;
-    cases_.push_back(
-        {"attention",
-         1,
-         context,
-         {attention_work(model_, sequence_.layout(), context)},
-         [&sequence, context] { return time_of([&] { sequence.attention_pass(context); }); }});
+    cases_.push_back({"attention",
+                      rows,
+                      context,
+                      {attention_work(model_, sequence_.layout(), rows, context)},
+                      [&sequence, rows, context] {
+                        return time_of([&] { sequence.attention_pass(rows, context); });
+                      }});
   }
 
   /// Everything of a one-row step besides matmul and attention. The three times lie close
@@ -95,7 +96,7 @@ class CaseList {
     cases_.push_back({"other", 1, context, {}, [&sequence, &matmul, context] {
                         const double step = time_of([&] { sequence.ar_pass(1, context, 1); });
                         return step - time_of([&] { matmul.run(1); }) -
-                               time_of([&] { sequence.attention_pass(context + 1); });
+                               time_of([&] { sequence.attention_pass(1, context + 1); });
                       }});
   }
 

@@ -31,9 +31,12 @@ void add(PassWork& work, const WeightCost& cost, int64_t rows) {
   work.int8_ops += 2 * cost.int8_macs * static_cast<double>(rows);
 }
 
-/// Operations of rows that attend `keys` keys in all, every layer and head.
-double attention_ops(const ModelConfig& c, double keys) {
-  return 4 * keys * static_cast<double>(q_size(c) * c.num_layers);
+/// What attention reads and computes in the pass.
+PassWork attention_part(const ModelCost& cost, const PassShape& shape) {
+  PassWork work;
+  work.bytes = static_cast<double>(shape.context_tokens) * cost.kv_bytes_per_token;
+  work.f32_ops = 2 * cost.attention_macs * static_cast<double>(shape.attended);
+  return work;
 }
 
 }  // namespace
@@ -81,7 +84,7 @@ BenchSequence::BenchSequence(const Model& model, ComputeContext context, KvType 
       pool_(kv_layout(model.config, kv_type, kv_type), blocks_for(capacity)),
       table_(pool_),
       forward_(model, pool_.layout(), context, max_rows),
-      query_(noise(static_cast<size_t>(q_size(model.config)))),
+      query_(noise(static_cast<size_t>(max_rows * q_size(model.config)))),
       attended_(query_.size()) {
   table_.reserve(capacity);
   fill_cache();
@@ -122,26 +125,33 @@ void BenchSequence::diffusion_pass(int64_t rows, int64_t anchor_position) {
   forward_.run({&span, 1});
 }
 
-void BenchSequence::attention_pass(int64_t context_tokens) {
+void BenchSequence::attention_pass(int64_t rows, int64_t context_tokens) {
   const ModelConfig& c = model_.config;
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.head_dim)));
-  const AttentionRow row{query_.data(), attended_.data(), table_.blocks(), context_tokens, {}, 0};
+  const int64_t width = q_size(c);
+  attention_rows_.clear();
+  for (int64_t i = 0; i < rows; ++i) {
+    attention_rows_.push_back({query_.data() + i * width,
+                               attended_.data() + i * width,
+                               table_.blocks(),
+                               context_tokens + i,
+                               {},
+                               0});
+  }
   for (int64_t layer = 0; layer < c.num_layers; ++layer) {
-    attention(context_, layout(), layer, c.num_heads, scale, {&row, 1}, workspace_);
+    attention(context_, layout(), layer, c.num_heads, scale, attention_rows_, workspace_);
   }
 }
 
 PassWork pass_work(const Model& model, const KvLayout& layout, View view, int64_t rows,
                    int64_t first_position, int64_t logit_rows) {
   const ModelCost cost = ModelCost::of(model, layout);
-  PassWork work;
+  PassShape shape;
+  shape.add(view, rows, logit_rows, first_position);
+  PassWork work = attention_part(cost, shape);
   add(work, cost.shared, rows);
   add(work, view == View::kAr ? cost.ar : cost.diffusion, rows);
   add(work, cost.lm_head, logit_rows);
-  const auto n = static_cast<double>(rows);
-  const double own = view == View::kAr ? n * (n + 1) / 2 : n * n;
-  work.f32_ops += attention_ops(model.config, n * static_cast<double>(first_position) + own);
-  work.bytes += static_cast<double>(first_position) * cost.kv_bytes_per_token;
   return work;
 }
 
@@ -154,12 +164,13 @@ PassWork matmul_work(const Model& model, int64_t rows) {
   return work;
 }
 
-PassWork attention_work(const Model& model, const KvLayout& layout, int64_t context_tokens) {
-  PassWork work;
-  const auto keys = static_cast<double>(context_tokens);
-  work.bytes = keys * ModelCost::of(model, layout).kv_bytes_per_token;
-  work.f32_ops = attention_ops(model.config, keys);
-  return work;
+PassWork attention_work(const Model& model, const KvLayout& layout, int64_t rows,
+                        int64_t context_tokens) {
+  const ModelCost cost = ModelCost::of(model, layout);
+  PassShape shape;
+  shape.add(View::kAr, rows, 0, context_tokens - 1);
+  shape.context_tokens = context_tokens - 1 + rows;  // the rows' own keys are read, not written
+  return attention_part(cost, shape);
 }
 
 }  // namespace orthrus

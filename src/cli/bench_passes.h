@@ -46,8 +46,9 @@ class BenchSequence {
   void ar_pass(int64_t rows, int64_t first_position, int64_t logit_rows);
   /// A diffusion block anchored there; logits of all its rows but the last.
   void diffusion_pass(int64_t rows, int64_t anchor_position);
-  /// Attention alone: one row over `context_tokens` keys in every layer.
-  void attention_pass(int64_t context_tokens);
+  /// Attention alone: `rows` rows in every layer, the first over `context_tokens` keys, each later
+  /// one over one more.
+  void attention_pass(int64_t rows, int64_t context_tokens);
 
   const KvLayout& layout() const { return pool_.layout(); }
 
@@ -62,7 +63,8 @@ class BenchSequence {
   AttentionWorkspace workspace_;
   std::vector<int32_t> tokens_;          // of AR passes
   std::vector<int32_t> draft_tokens_;    // an anchor, then masks
-  std::vector<float> query_, attended_;  // [heads * head_dim]
+  std::vector<float> query_, attended_;  // [max_rows, heads * head_dim]
+  std::vector<AttentionRow> attention_rows_;
 };
 
 /// Work of one pass of `rows` rows (each attends all keys before it and, in a diffusion block, all
@@ -73,7 +75,8 @@ PassWork pass_work(const Model& model, const KvLayout& layout, View view, int64_
 /// Work of the AR view's matrix products alone, lm_head for every row included.
 PassWork matmul_work(const Model& model, int64_t rows);
 
-/// Work of attention alone over `context_tokens` keys, one row.
-PassWork attention_work(const Model& model, const KvLayout& layout, int64_t context_tokens);
+/// Work of attention alone, as BenchSequence::attention_pass does it.
+PassWork attention_work(const Model& model, const KvLayout& layout, int64_t rows,
+                        int64_t context_tokens);
 
 }  // namespace orthrus

@@ -10,6 +10,8 @@ namespace {
 /// Shares of the peak that the matrix kernels reach with many rows (`orthrus bench --cases rows`).
 constexpr double kF32Efficiency = 0.85;
 constexpr double kInt8Efficiency = 0.6;
+/// And of attention in f32 (`orthrus bench --cases prefill`).
+constexpr double kAttentionEfficiency = 0.5;
 /// Shares of a pass's error that its own factor and the machine's memory take up.
 constexpr double kFactorRate = 0.02;
 constexpr double kDriftRate = 0.1;
@@ -29,6 +31,16 @@ void add(WeightCost& cost, const AttentionWeights& weights) {
 
 }  // namespace
 
+void PassShape::add(View view, int64_t rows, int64_t wanted_logits, int64_t position,
+                    int64_t sequences) {
+  (view == View::kAr ? ar_rows : diffusion_rows) += sequences * rows;
+  logit_rows += sequences * wanted_logits;
+  context_tokens += sequences * position;
+  // A block of the diffusion view sees itself whole, AR rows those before them.
+  const int64_t own = view == View::kAr ? rows * (rows + 1) / 2 : rows * rows;
+  attended += sequences * (rows * position + own);
+}
+
 ModelCost ModelCost::of(const Model& model, const KvLayout& layout) {
   ModelCost cost;
   for (const LayerWeights& layer : model.layers) {
@@ -41,6 +53,10 @@ ModelCost ModelCost::of(const Model& model, const KvLayout& layout) {
   add(cost.lm_head, model.lm_head);
   cost.kv_bytes_per_token =
       static_cast<double>(layout.block_bytes()) / static_cast<double>(kKvBlockTokens);
+  const ModelConfig& config = model.config;
+  cost.attention_macs = 2.0 * static_cast<double>(config.num_layers) *
+                        static_cast<double>(config.num_heads) *
+                        static_cast<double>(config.head_dim);
   return cost;
 }
 
@@ -65,7 +81,9 @@ CostModel::Estimate CostModel::analytic(const PassShape& shape) const {
   add_weights(model_.diffusion, shape.diffusion_rows);
   add_weights(model_.lm_head, shape.logit_rows);
   estimate.add(
-      static_cast<double>(shape.context_tokens) * model_.kv_bytes_per_token * second_per_byte, 0);
+      static_cast<double>(shape.context_tokens) * model_.kv_bytes_per_token * second_per_byte,
+      2 * static_cast<double>(shape.attended) * model_.attention_macs /
+          (kAttentionEfficiency * rates_.f32_flops));
   return estimate;
 }
 

@@ -5,6 +5,7 @@
 
 #include "decode/acceptance.h"
 #include "kernels/attention.h"
+#include "model/forward.h"
 #include "model/weights.h"
 
 namespace orthrus {
@@ -30,22 +31,26 @@ struct ModelCost {
   WeightCost diffusion;  ///< those of the diffusion view
   WeightCost lm_head;
   double kv_bytes_per_token = 0;
+  double attention_macs = 0;  ///< of one row and one key it attends to, all layers and heads
 
   static ModelCost of(const Model& model, const KvLayout& layout);
 };
 
-/// A pass with `ar_rows` + `diffusion_rows` rows of which `logit_rows` want logits, attending
-/// `context_tokens` keys in all (the sum over the sequences, each counted once).
+/// What a pass has to do.
 struct PassShape {
   int64_t ar_rows = 0;
   int64_t diffusion_rows = 0;
-  int64_t logit_rows = 0;
-  int64_t context_tokens = 0;
+  int64_t logit_rows = 0;      ///< rows that want logits
+  int64_t context_tokens = 0;  ///< keys read: of each sequence once
+  int64_t attended = 0;        ///< keys attended to: of each row all
+
+  /// Adds a span of `rows` rows behind `position` tokens, of `sequences` sequences alike.
+  void add(View view, int64_t rows, int64_t logit_rows, int64_t position, int64_t sequences = 1);
 };
 
 /// Predicts the seconds of a pass and learns from every real one. The prediction is analytic (per
-/// part of the weights reading and computing, which overlap: the root of the sum of their squares,
-/// close to the longer one where they differ; plus reading keys and values) times a correction
+/// part of the weights, and for keys and values, reading and computing, which overlap: the root of
+/// the sum of their squares, close to the longer one where they differ) times a correction
 /// learned per kind of pass and row count. The memory of a shared machine is faster at one time
 /// than at another, so the time of reading follows every pass: what is seen of plain steps also
 /// holds for drafts, which may not have run for long. Not thread-safe; one a machine and model,

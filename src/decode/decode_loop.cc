@@ -11,10 +11,8 @@ namespace {
 PassShape shape_of(std::span<const Span> spans) {
   PassShape shape;
   for (const Span& span : spans) {
-    const int64_t rows = static_cast<int64_t>(span.tokens.size());
-    (span.view == View::kAr ? shape.ar_rows : shape.diffusion_rows) += rows;
-    shape.logit_rows += span.logits_end - span.logits_begin;
-    shape.context_tokens += span.first_position;
+    shape.add(span.view, static_cast<int64_t>(span.tokens.size()),
+              span.logits_end - span.logits_begin, span.first_position);
   }
   return shape;
 }
@@ -39,18 +37,27 @@ void DecodeLoop::plan(std::span<Decoder* const> decoders, bool prefill) {
   }
 }
 
-/// The most rows of prompts, each wanting no logits, that keep the pass within its share.
-int64_t DecodeLoop::prefill_rows(double share) {
+/// The most rows of prompts, each wanting no logits, that keep the pass within its share; at least
+/// one, so that a prompt goes on whatever its context costs.
+int64_t DecodeLoop::prefill_rows(std::span<Decoder* const> decoders, double share) {
   if (std::isinf(share)) return rows_left_;
-  PassShape shape = shape_of(spans_);
-  if (!spans_.empty()) decode_seconds_ = cost_.predict(shape);
+  const PassShape decoding = shape_of(spans_);
+  if (!spans_.empty()) decode_seconds_ = cost_.predict(decoding);
   const double most = spans_.empty() ? share * decode_seconds_ : (1 + share) * decode_seconds_;
-  const int64_t decode_rows = shape.ar_rows;
-  int64_t fits = std::min(kLeastPrefillRows, rows_left_), beyond = rows_left_ + 1;
+  const auto seconds_with = [&](int64_t rows) {
+    PassShape shape = decoding;
+    for (const Decoder* d : decoders) {
+      if (rows == 0) break;
+      const int64_t taken = std::min(rows, d->prefill_rows());
+      if (taken > 0) shape.add(View::kAr, taken, 0, d->committed());
+      rows -= taken;
+    }
+    return cost_.predict(shape);
+  };
+  int64_t fits = std::min<int64_t>(1, rows_left_), beyond = rows_left_ + 1;
   while (beyond - fits > 1) {
     const int64_t rows = fits + (beyond - fits) / 2;
-    shape.ar_rows = decode_rows + rows;
-    (cost_.predict(shape) <= most ? fits : beyond) = rows;
+    (seconds_with(rows) <= most ? fits : beyond) = rows;
   }
   return fits;
 }
@@ -64,7 +71,7 @@ bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times
   members_.clear();
   rows_left_ = forward_.max_rows();
   plan(decoders, /*prefill=*/false);
-  rows_left_ = prefill_rows(prefill_share);
+  rows_left_ = prefill_rows(decoders, prefill_share);
   plan(decoders, /*prefill=*/true);
   if (spans_.empty()) return false;
 

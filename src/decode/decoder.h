@@ -68,6 +68,10 @@ class Decoder {
   bool finished() const;
   /// Whether the next pass still belongs to the prompt, or computes what recompute() lost.
   bool in_prefill() const;
+  /// Rows that the prefill still has to compute; 0 in decode.
+  int64_t prefill_rows() const;
+  /// Tokens in the cache.
+  int64_t committed() const;
   /// Tokens that the table may have reserved at most when the next pass has been consumed. (What it
   /// reserves follows the tokens decided, not the view: a generation takes the same KV blocks with
   /// and without drafts.)
@@ -114,14 +118,13 @@ class DecodeLoop {
   /// left. times[i] belongs to decoders[i]. Blocks keep their full length if the Forward has room
   /// for block_size rows a decoder. Prompts add at most `prefill_share` of the time of the last
   /// rows in decode, of this pass or of an earlier one, as the cost model sees it; but
-  /// kLeastPrefillRows rows always.
+  /// one row always.
   bool step(std::span<Decoder* const> decoders, std::span<Times> times,
             double prefill_share = std::numeric_limits<double>::infinity());
-  static constexpr int64_t kLeastPrefillRows = 4;
 
  private:
   void plan(std::span<Decoder* const> decoders, bool prefill);
-  int64_t prefill_rows(double share);
+  int64_t prefill_rows(std::span<Decoder* const> decoders, double share);
   struct Member {
     size_t index;
     bool prefill;

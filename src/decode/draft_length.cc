@@ -33,18 +33,15 @@ DraftLength::DraftLength(CostModel& cost, int64_t block_size, double temperature
       acceptance_(kRequestDecay) {}
 
 PassShape DraftLength::verify_shape(int64_t drafts, const Situation& s) {
-  const int64_t rows = s.companions * (drafts + 1);
-  return {.ar_rows = rows,
-          .diffusion_rows = 0,
-          .logit_rows = rows,
-          .context_tokens = s.companions * s.context};
+  PassShape shape;
+  shape.add(View::kAr, drafts + 1, drafts + 1, s.context, s.companions);
+  return shape;
 }
 
 PassShape DraftLength::draft_shape(int64_t drafts, const Situation& s) {
-  return {.ar_rows = 0,
-          .diffusion_rows = s.companions * (drafts + 1),
-          .logit_rows = s.companions * drafts,
-          .context_tokens = s.companions * s.context};
+  PassShape shape;
+  shape.add(View::kDiffusion, drafts + 1, drafts, s.context, s.companions);
+  return shape;
 }
 
 double DraftLength::seconds(int64_t drafts, const Situation& s) const {

@@ -54,11 +54,14 @@ int64_t pool_blocks(const LoadOptions& options, const KvLayout& layout, int64_t 
                           max_seq_len);
 }
 
+/// Rows of prompts that fit beside full draft blocks of all sequences.
+constexpr int64_t kPromptRows = 4;
+
 /// Rows that one pass may carry: a prefill chunk, or a full draft block of every sequence and a bit
 /// of a prompt.
 int64_t rows_for(int64_t ubatch, int64_t batch, const ModelConfig& config) {
   const int64_t blocks = batch * std::max<int64_t>(1, config.block_size);
-  return std::max(ubatch, blocks + (batch > 1 ? DecodeLoop::kLeastPrefillRows : 0));
+  return std::max(ubatch, blocks + (batch > 1 ? kPromptRows : 0));
 }
 
 }  // namespace

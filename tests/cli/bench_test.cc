@@ -199,7 +199,7 @@ TEST(Bench, WorkCountsEveryWeightOnce) {
   // 2 (keys and values) x layers x kv_heads x head_dim x 2 bytes a token.
   const double kv_bytes =
       100.0 * 4 * static_cast<double>(c.num_layers * c.num_kv_heads * c.head_dim);
-  EXPECT_DOUBLE_EQ(attention_work(model, kv, 100).bytes, kv_bytes);
+  EXPECT_DOUBLE_EQ(attention_work(model, kv, 1, 100).bytes, kv_bytes);
   const PassWork step = pass_work(model, kv, View::kAr, 1, 100, 1);
   EXPECT_DOUBLE_EQ(step.bytes, one.bytes + kv_bytes);
   EXPECT_DOUBLE_EQ(

@@ -21,10 +21,18 @@ ModelCost small_model() {
 constexpr MachineRates kRates{.bytes_per_second = 1e10, .f32_flops = 1e11, .int8_ops = 4e11};
 
 PassShape ar(int64_t rows, int64_t context = 0) {
-  return {.ar_rows = rows, .diffusion_rows = 0, .logit_rows = rows, .context_tokens = context};
+  return {.ar_rows = rows,
+          .diffusion_rows = 0,
+          .logit_rows = rows,
+          .context_tokens = context,
+          .attended = 0};
 }
 PassShape diffusion(int64_t rows) {
-  return {.ar_rows = 0, .diffusion_rows = rows, .logit_rows = rows - 1, .context_tokens = 0};
+  return {.ar_rows = 0,
+          .diffusion_rows = rows,
+          .logit_rows = rows - 1,
+          .context_tokens = 0,
+          .attended = 0};
 }
 
 TEST(CostModel, PredictsFromBytesAndOperations) {
@@ -40,11 +48,37 @@ TEST(CostModel, PredictsFromBytesAndOperations) {
   EXPECT_NEAR(cost.predict(ar(100)), shared(100) + ar_part(100) + head(100), 1e-9);
   EXPECT_NEAR(cost.predict(diffusion(2)), shared(2) + diffusion_part(2) + head(1), 1e-9);
   const PassShape no_logits{
-      .ar_rows = 1, .diffusion_rows = 0, .logit_rows = 0, .context_tokens = 0};
+      .ar_rows = 1, .diffusion_rows = 0, .logit_rows = 0, .context_tokens = 0, .attended = 0};
   EXPECT_NEAR(cost.predict(no_logits), shared(1) + ar_part(1), 1e-9);  // the head is not read
-  const PassShape mixed{.ar_rows = 1, .diffusion_rows = 1, .logit_rows = 2, .context_tokens = 0};
+  const PassShape mixed{
+      .ar_rows = 1, .diffusion_rows = 1, .logit_rows = 2, .context_tokens = 0, .attended = 0};
   // Shared weights are read once.
   EXPECT_NEAR(cost.predict(mixed), shared(2) + ar_part(1) + diffusion_part(1) + head(2), 1e-9);
+}
+
+TEST(CostModel, CountsTheAttentionOfEveryRow) {
+  PassShape prompt;
+  prompt.add(View::kAr, 64, 1, 4000);
+  EXPECT_EQ(prompt.ar_rows, 64);
+  EXPECT_EQ(prompt.logit_rows, 1);
+  EXPECT_EQ(prompt.context_tokens, 4000);               // read once
+  EXPECT_EQ(prompt.attended, 64 * 4000 + 64 * 65 / 2);  // a row sees those before it
+  PassShape drafts;
+  drafts.add(View::kDiffusion, 8, 7, 100, /*sequences=*/3);
+  EXPECT_EQ(drafts.diffusion_rows, 24);
+  EXPECT_EQ(drafts.logit_rows, 21);
+  EXPECT_EQ(drafts.context_tokens, 300);
+  EXPECT_EQ(drafts.attended, 3 * (8 * 100 + 8 * 8));  // a block sees itself whole
+
+  ModelCost model = small_model();
+  model.attention_macs = 1e5;
+  const CostModel cost(model, kRates), without(small_model(), kRates);
+  // 4e8 bytes of keys and values; 2e5 operations a row and key, at half the peak.
+  const double operations = 2e5 * static_cast<double>(prompt.attended);
+  PassShape no_context = prompt;
+  no_context.context_tokens = no_context.attended = 0;
+  EXPECT_NEAR(cost.predict(prompt) - without.predict(no_context),
+              std::hypot(40e-3, operations / (0.5 * 1e11)), 1e-9);
 }
 
 TEST(CostModel, LearnsPerKindAndRowCount) {

@@ -70,7 +70,8 @@ class Simulation {
       ++cycles_;
       drafted_ += k;
     }
-    const PassShape one{.ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0};
+    const PassShape one{
+        .ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0, .attended = 0};
     return spent / (seconds(one) * static_cast<double>(tokens));
   }
   /// The best relative time that any fixed length has.
@@ -79,10 +80,16 @@ class Simulation {
     for (int64_t k = 1; k < kBlock; ++k) {
       double expected = 1, reached = 1;
       for (int64_t i = 0; i < k; ++i) expected += reached *= text.acceptance(i, 0);
-      const PassShape draft{
-          .ar_rows = 0, .diffusion_rows = k + 1, .logit_rows = k, .context_tokens = 0};
-      const PassShape verify{
-          .ar_rows = k + 1, .diffusion_rows = 0, .logit_rows = k + 1, .context_tokens = 0};
+      const PassShape draft{.ar_rows = 0,
+                            .diffusion_rows = k + 1,
+                            .logit_rows = k,
+                            .context_tokens = 0,
+                            .attended = 0};
+      const PassShape verify{.ar_rows = k + 1,
+                             .diffusion_rows = 0,
+                             .logit_rows = k + 1,
+                             .context_tokens = 0,
+                             .attended = 0};
       best = std::min(best, (seconds(draft) + seconds(verify)) / (0.01 * expected));
     }
     return best;
@@ -181,10 +188,16 @@ TEST(DraftLength, TakesCompanionsAndLimitsIntoAccount) {
     for (int64_t rows = 1; rows <= kBlock; ++rows) {
       for (int i = 0; i < 12; ++i) {
         const int64_t all = rows * companions;
-        const PassShape ar{
-            .ar_rows = all, .diffusion_rows = 0, .logit_rows = all, .context_tokens = 0};
-        const PassShape diffusion{
-            .ar_rows = 0, .diffusion_rows = all, .logit_rows = all, .context_tokens = 0};
+        const PassShape ar{.ar_rows = all,
+                           .diffusion_rows = 0,
+                           .logit_rows = all,
+                           .context_tokens = 0,
+                           .attended = 0};
+        const PassShape diffusion{.ar_rows = 0,
+                                  .diffusion_rows = all,
+                                  .logit_rows = all,
+                                  .context_tokens = 0,
+                                  .attended = 0};
         cost.observe(ar, simulation.seconds(ar));
         cost.observe(diffusion, simulation.seconds(diffusion));
       }
@@ -204,7 +217,8 @@ TEST(DraftLength, RequestsStartFromOthersOfTheirTemperature) {
   CostModel cost = new_cost_model();
   for (int i = 0; i < 50; ++i) cost.acceptance(1.2).observe(3, 0);
   for (int i = 0; i < 50; ++i) cost.acceptance(0).observe(3, 3);
-  const PassShape one{.ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0};
+  const PassShape one{
+      .ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0, .attended = 0};
   for (int i = 0; i < 3; ++i) cost.observe(one, cost.predict(one));
   const auto first = [&](double temperature) {
     DraftLength length(cost, kBlock, temperature);
@@ -225,8 +239,11 @@ double run_batch(CostModel& cost, const Simulation& machine, size_t size, double
   uint32_t draw = 0;
   double spent = 0;
   const auto pass = [&](int64_t ar, int64_t diffusion) {
-    const PassShape shape{
-        .ar_rows = ar, .diffusion_rows = diffusion, .logit_rows = ar, .context_tokens = 0};
+    const PassShape shape{.ar_rows = ar,
+                          .diffusion_rows = diffusion,
+                          .logit_rows = ar,
+                          .context_tokens = 0,
+                          .attended = 0};
     spent += machine.seconds(shape);
     cost.observe(shape, machine.seconds(shape));
   };
@@ -251,8 +268,11 @@ double run_batch(CostModel& cost, const Simulation& machine, size_t size, double
       done += accepted + 1;
     }
   }
-  const PassShape one{
-      .ar_rows = companions, .diffusion_rows = 0, .logit_rows = companions, .context_tokens = 0};
+  const PassShape one{.ar_rows = companions,
+                      .diffusion_rows = 0,
+                      .logit_rows = companions,
+                      .context_tokens = 0,
+                      .attended = 0};
   return spent / (machine.seconds(one) * static_cast<double>(done) / static_cast<double>(size));
 }
 
@@ -278,7 +298,8 @@ TEST(DraftLength, TheStartMayLoseByWhatMayFollow) {
   const auto first = [](int64_t remaining) {
     CostModel cost = new_cost_model();
     for (int i = 0; i < 50; ++i) cost.acceptance(kGreedy).observe(3, 3);
-    const PassShape one{.ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0};
+    const PassShape one{
+        .ar_rows = 1, .diffusion_rows = 0, .logit_rows = 1, .context_tokens = 0, .attended = 0};
     for (int i = 0; i < 3; ++i) cost.observe(one, cost.predict(one));
     DraftLength length(cost, kBlock, kGreedy);
     return length.choose({.most = 3, .remaining = remaining, .context = 0, .companions = 1});
