@@ -37,29 +37,13 @@ void DecodeLoop::plan(std::span<Decoder* const> decoders, bool prefill) {
   }
 }
 
-/// The most rows of prompts, each wanting no logits, that keep the pass within its share; at least
-/// one, so that a prompt goes on whatever its context costs.
 int64_t DecodeLoop::prefill_rows(std::span<Decoder* const> decoders, double share) {
   if (std::isinf(share)) return rows_left_;
-  const PassShape decoding = shape_of(spans_);
-  if (!spans_.empty()) decode_seconds_ = cost_.predict(decoding);
-  const double most = spans_.empty() ? share * decode_seconds_ : (1 + share) * decode_seconds_;
-  const auto seconds_with = [&](int64_t rows) {
-    PassShape shape = decoding;
-    for (const Decoder* d : decoders) {
-      if (rows == 0) break;
-      const int64_t taken = std::min(rows, d->prefill_rows());
-      if (taken > 0) shape.add(View::kAr, taken, 0, d->committed());
-      rows -= taken;
-    }
-    return cost_.predict(shape);
-  };
-  int64_t fits = std::min<int64_t>(1, rows_left_), beyond = rows_left_ + 1;
-  while (beyond - fits > 1) {
-    const int64_t rows = fits + (beyond - fits) / 2;
-    (seconds_with(rows) <= most ? fits : beyond) = rows;
+  prompts_.clear();
+  for (const Decoder* d : decoders) {
+    if (!d->finished() && d->in_prefill()) prompts_.push_back({d->prefill_rows(), d->committed()});
   }
-  return fits;
+  return pace_.rows(shape_of(spans_), prompts_, share, rows_left_);
 }
 
 bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times,

@@ -9,6 +9,7 @@
 
 #include "cache/block_table.h"
 #include "decode/cost_model.h"
+#include "decode/prefill_pace.h"
 #include "decode/token_constraint.h"
 #include "kernels/isa.h"
 #include "model/forward.h"
@@ -109,16 +110,15 @@ class Decoder {
 /// unfinished one, of those in their prefill as many as there are rows for. Not thread-safe.
 class DecodeLoop {
  public:
-  DecodeLoop(Forward& forward, CostModel& cost) : forward_(forward), cost_(cost) {}
+  DecodeLoop(Forward& forward, CostModel& cost) : forward_(forward), cost_(cost), pace_(cost) {}
   struct Times {
     double prefill_seconds = 0;  ///< passes in which this decoder was in its prefill
     double decode_seconds = 0;
   };
   /// One pass over all unfinished decoders, choosing tokens included; false where there was none
   /// left. times[i] belongs to decoders[i]. Blocks keep their full length if the Forward has room
-  /// for block_size rows a decoder. Prompts add at most `prefill_share` of the time of the last
-  /// rows in decode, of this pass or of an earlier one, as the cost model sees it; but
-  /// one row always.
+  /// for block_size rows a decoder. Prompts add `prefill_share` of the time of the rows in decode,
+  /// as PrefillPace has it.
   bool step(std::span<Decoder* const> decoders, std::span<Times> times,
             double prefill_share = std::numeric_limits<double>::infinity());
 
@@ -132,9 +132,10 @@ class DecodeLoop {
   Forward& forward_;
   CostModel& cost_;
   int64_t rows_left_ = 0;
-  double decode_seconds_ = 0;  // predicted, of the last rows in decode
+  PrefillPace pace_;
   std::vector<Span> spans_;
   std::vector<Member> members_;
+  std::vector<PrefillPace::Prompt> prompts_;
 };
 
 }  // namespace orthrus

@@ -1,0 +1,117 @@
+#include "decode/prefill_pace.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace orthrus {
+namespace {
+
+constexpr double kShare = 0.9;
+
+/// A small model; keys of a long context cost far more than the products of a row.
+CostModel cost_model() {
+  ModelCost cost;
+  cost.shared = {.bytes = 1e8, .f32_macs = 0, .int8_macs = 1e8};
+  cost.kv_bytes_per_token = 2e4;
+  cost.attention_macs = 3e4;
+  return {cost, {.bytes_per_second = 5e10, .f32_flops = 2e11, .int8_ops = 1e12}};
+}
+
+PassShape answers(int64_t count, int64_t context) {
+  PassShape shape;
+  shape.add(View::kAr, 1, 1, context, count);
+  return shape;
+}
+
+PassShape with_prompt(PassShape shape, int64_t rows, int64_t position) {
+  if (rows > 0) shape.add(View::kAr, rows, 0, position);
+  return shape;
+}
+
+TEST(PrefillPace, ALongPromptStretchesTheStepsByItsShare) {
+  const CostModel cost = cost_model();
+  PrefillPace pace(cost);
+  const PassShape decoding = answers(4, 500);
+  const double step = cost.predict(decoding);
+  double seconds = 0, longest = 0;
+  int64_t steps = 0, position = 0;
+  for (; position < 4096; ++steps) {
+    ASSERT_LT(steps, 10000);
+    const PrefillPace::Prompt prompt{4096 - position, position};
+    const int64_t rows = pace.rows(decoding, {&prompt, 1}, kShare, 512);
+    const double time = cost.predict(with_prompt(decoding, rows, position));
+    longest = std::max(longest, time);
+    seconds += time;
+    position += rows;
+  }
+  const double mean = seconds / static_cast<double>(steps);
+  EXPECT_LE(mean, (1 + kShare) * step * 1.01);
+  EXPECT_GE(mean, (1 + 0.8 * kShare) * step);  // and takes what it may
+  EXPECT_LE(longest, 2.5 * step);
+}
+
+TEST(PrefillPace, AShortPromptAfterAQuietSpellIsReadFaster) {
+  const CostModel cost = cost_model();
+  const PassShape decoding = answers(4, 500);
+  const double step = cost.predict(decoding);
+  const PrefillPace::Prompt prompt{200, 0};
+  PrefillPace pace(cost);
+  const int64_t rows = pace.rows(decoding, {&prompt, 1}, kShare, 512);
+  PrefillPace rested(cost);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(rested.rows(decoding, {}, kShare, 512), 0);
+  const int64_t rows_rested = rested.rows(decoding, {&prompt, 1}, kShare, 512);
+  EXPECT_GT(rows_rested, 2 * rows);
+  EXPECT_LE(cost.predict(with_prompt(decoding, rows_rested, 0)), (1 + 4 * kShare) * step * 1.01);
+}
+
+TEST(PrefillPace, PromptsWithPassesOfTheirOwnSpendTheSame) {
+  const CostModel cost = cost_model();
+  PrefillPace pace(cost);
+  const PassShape decoding = answers(4, 500);
+  double prompts = 0, steps = 0;
+  for (int64_t position = 0; position < 2000;) {
+    EXPECT_EQ(pace.rows(decoding, {}, kShare, 512), 0);
+    steps += cost.predict(decoding);
+    const PrefillPace::Prompt prompt{2000 - position, position};
+    const int64_t rows = pace.rows({}, {&prompt, 1}, kShare, 512);
+    ASSERT_GE(rows, 1);
+    prompts += cost.predict(with_prompt({}, rows, position));
+    position += rows;
+  }
+  EXPECT_LE(prompts, kShare * steps * 1.01);
+}
+
+TEST(PrefillPace, WhatARowCostsBeyondTheCreditIsPaidBack) {
+  const CostModel cost = cost_model();
+  PrefillPace pace(cost);
+  const PassShape decoding = answers(1, 0);
+  const PrefillPace::Prompt far{100, 100000};  // a row costs many steps
+  double seconds = 0;
+  int64_t rows = 0;
+  constexpr int kSteps = 2000;
+  for (int i = 0; i < kSteps; ++i) {
+    const int64_t now = pace.rows(decoding, {&far, 1}, kShare, 512);
+    seconds += cost.predict(with_prompt(decoding, now, far.position));
+    rows += now;
+  }
+  EXPECT_GT(rows, 10);  // it goes on
+  EXPECT_LE(seconds / kSteps, (1 + kShare) * cost.predict(decoding) * 1.05);
+}
+
+TEST(PrefillPace, LimitsAndPromptsInTurn) {
+  const CostModel cost = cost_model();
+  PrefillPace pace(cost);
+  const std::vector<PrefillPace::Prompt> prompts = {{3, 0}, {300, 0}};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_LE(pace.rows(answers(1, 0), prompts, kShare, 7), 7);
+    EXPECT_EQ(pace.rows(answers(1, 0), prompts, kShare, 0), 0);
+  }
+  const PrefillPace::Prompt last{2, 0};
+  EXPECT_EQ(pace.rows(answers(1, 0), {&last, 1}, /*share=*/100, 512),
+            2);  // not more than there are
+}
+
+}  // namespace
+}  // namespace orthrus
