@@ -37,17 +37,18 @@ void DecodeLoop::plan(std::span<Decoder* const> decoders, bool prefill) {
   }
 }
 
-int64_t DecodeLoop::prefill_rows(std::span<Decoder* const> decoders, double share) {
-  if (std::isinf(share)) return rows_left_;
+int64_t DecodeLoop::prefill_rows(std::span<Decoder* const> decoders,
+                                 const PrefillPace::Terms& terms) {
+  if (std::isinf(terms.share)) return rows_left_;
   prompts_.clear();
   for (const Decoder* d : decoders) {
     if (!d->finished() && d->in_prefill()) prompts_.push_back({d->prefill_rows(), d->committed()});
   }
-  return pace_.rows(shape_of(spans_), prompts_, share, rows_left_);
+  return pace_.rows(shape_of(spans_), prompts_, terms, rows_left_);
 }
 
 bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times,
-                      double prefill_share) {
+                      const PrefillPace::Terms& prefill) {
   using Clock = std::chrono::steady_clock;
   ORTHRUS_CHECK(times.size() >= decoders.size());
   const Clock::time_point start = Clock::now();
@@ -55,7 +56,7 @@ bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times
   members_.clear();
   rows_left_ = forward_.max_rows();
   plan(decoders, /*prefill=*/false);
-  rows_left_ = prefill_rows(decoders, prefill_share);
+  rows_left_ = prefill_rows(decoders, prefill);
   plan(decoders, /*prefill=*/true);
   if (spans_.empty()) return false;
 

@@ -117,14 +117,15 @@ class DecodeLoop {
   };
   /// One pass over all unfinished decoders, choosing tokens included; false where there was none
   /// left. times[i] belongs to decoders[i]. Blocks keep their full length if the Forward has room
-  /// for block_size rows a decoder. Prompts add `prefill_share` of the time of the rows in decode,
-  /// as PrefillPace has it.
+  /// for block_size rows a decoder. Prompts come in at their pace; none where nothing is being
+  /// written.
   bool step(std::span<Decoder* const> decoders, std::span<Times> times,
-            double prefill_share = std::numeric_limits<double>::infinity());
+            const PrefillPace::Terms& prefill = {std::numeric_limits<double>::infinity()});
+  const PrefillPace& pace() const { return pace_; }
 
  private:
   void plan(std::span<Decoder* const> decoders, bool prefill);
-  int64_t prefill_rows(std::span<Decoder* const> decoders, double share);
+  int64_t prefill_rows(std::span<Decoder* const> decoders, const PrefillPace::Terms& terms);
   struct Member {
     size_t index;
     bool prefill;

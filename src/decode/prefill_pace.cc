@@ -5,24 +5,21 @@
 namespace orthrus {
 namespace {
 
-/// Steps whose share is kept for later.
-constexpr double kBurst = 4;
+/// Steps whose share is kept for later, or may be borrowed.
+constexpr double kBurst = 8;
+/// Steps whose share a pass of prompts alone waits for.
+constexpr double kOwnPass = 4;
 
 }  // namespace
 
-int64_t PrefillPace::rows(const PassShape& decoding, std::span<const Prompt> prompts, double share,
-                          int64_t most) {
+int64_t PrefillPace::rows(const PassShape& decoding, std::span<const Prompt> prompts,
+                          const Terms& terms, int64_t most) {
   const bool steps = decoding.ar_rows + decoding.diffusion_rows > 0;
   const double step_seconds = steps ? cost_.predict(decoding) : 0;
   if (steps) {
-    const double earned = share * step_seconds;
-    credit_ = std::min(credit_ + earned, kBurst * earned);
-    if (credit_ <= 0) return 0;
+    earned_ = terms.share * step_seconds;
+    credit_ = std::min(credit_ + earned_, kBurst * earned_);
   }
-  int64_t wanted = 0;
-  for (const Prompt& prompt : prompts) wanted += prompt.rows;
-  most = std::min(most, wanted);
-  if (most == 0) return 0;
   const auto seconds_of = [&](int64_t rows) {
     PassShape shape = decoding;
     for (const Prompt& prompt : prompts) {
@@ -30,16 +27,29 @@ int64_t PrefillPace::rows(const PassShape& decoding, std::span<const Prompt> pro
       if (taken > 0) shape.add(View::kAr, taken, 0, prompt.position);
       rows -= taken;
     }
-    return cost_.predict(shape) - step_seconds;
+    return std::max(0.0, cost_.predict(shape) - step_seconds);
   };
-  // One row at least, whatever its context costs: the credit pays it back later.
-  int64_t fits = 1, beyond = most + 1;
-  while (beyond - fits > 1) {
-    const int64_t rows = fits + (beyond - fits) / 2;
-    (seconds_of(rows) <= credit_ ? fits : beyond) = rows;
+  // One row at least, whatever its context costs: later ones pay for it.
+  const auto rows_for = [&](double seconds, int64_t wanted) -> int64_t {
+    wanted = std::min(wanted, most);
+    if (wanted == 0 || (steps && seconds <= 0)) return 0;
+    int64_t fits = 1, beyond = wanted + 1;
+    while (beyond - fits > 1) {
+      const int64_t rows = fits + (beyond - fits) / 2;
+      (seconds_of(rows) <= seconds ? fits : beyond) = rows;
+    }
+    return fits;
+  };
+  int64_t wanted = 0;
+  for (const Prompt& prompt : prompts) wanted += prompt.rows;
+  int64_t rows = rows_for(credit_, wanted);
+  if (terms.borrow && wanted > 0) {
+    rows = std::max(rows, rows_for(credit_ + kBurst * earned_, prompts.front().rows));
   }
-  credit_ -= std::max(0.0, seconds_of(fits));
-  return fits;
+  if (rows > 0) credit_ -= seconds_of(rows);
+  return rows;
 }
+
+bool PrefillPace::affords_own_pass() const { return credit_ >= kOwnPass * earned_; }
 
 }  // namespace orthrus

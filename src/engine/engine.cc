@@ -167,18 +167,32 @@ void Engine::schedule() {
     ++places;
     pass_.push_back(s.get());
   }
-  prefill_share_ = answers > 0 ? options_.prefill_share : std::numeric_limits<double>::infinity();
+  prefill_ = {answers > 0 ? options_.prefill_share : std::numeric_limits<double>::infinity(),
+              first_prompt_is_new()};
   if (options_.prefill_mode == PrefillMode::kSeparate && prompts > 0 && answers > 0) {
-    prompts_turn_ = !prompts_turn_;
+    prompts_turn_ = !prompts_turn_ && (prefill_.borrow || loop_.pace().affords_own_pass());
     std::erase_if(pass_, [&](const Sequence* s) { return s->in_prefill() != prompts_turn_; });
   }
+}
+
+/// Whether the first prompt has not been begun yet, and its client has nothing else here: it shall
+/// not wait for all that another client has asked for.
+bool Engine::first_prompt_is_new() const {
+  const auto first =
+      std::find_if(pass_.begin(), pass_.end(), [](const Sequence* s) { return s->in_prefill(); });
+  if (first == pass_.end() || (*first)->table.length() > (*first)->answer.cached_tokens()) {
+    return false;
+  }
+  return std::none_of(sequences_.begin(), sequences_.end(), [&](const auto& s) {
+    return s.get() != *first && !s->is_waiting() && s->claim.client == (*first)->claim.client;
+  });
 }
 
 void Engine::run_pass() {
   decoders_.clear();
   for (Sequence* s : pass_) decoders_.push_back(s->answer.decoder());
   times_.assign(pass_.size(), {});
-  loop_.step(decoders_, times_, prefill_share_);
+  loop_.step(decoders_, times_, prefill_);
   ++counts_.steps;
 }
 

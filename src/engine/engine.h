@@ -32,7 +32,7 @@ struct EngineOptions {
   double memory_utilization_target = 0.75;
   int64_t dynamic_adjust_interval_ms = 500;
   /// Time that prompts may add to a step, as a share of the time of the answers in it.
-  double prefill_share = 0.9;
+  double prefill_share = 0.8;
 };
 
 /// One answer that someone wants.
@@ -115,6 +115,7 @@ class Engine {
 
   void take_news();
   void schedule();
+  bool first_prompt_is_new() const;
   void run_pass();
   void postprocess();
 
@@ -144,8 +145,8 @@ class Engine {
   std::vector<Sequence*> pass_;  // those that take part in this step
   std::vector<Decoder*> decoders_;
   std::vector<DecodeLoop::Times> times_;
-  int64_t demand_ = 0;        // blocks that pass_ may still take from the pool
-  double prefill_share_ = 0;  // of this step
+  int64_t demand_ = 0;          // blocks that pass_ may still take from the pool
+  PrefillPace::Terms prefill_;  // of this step
   bool order_changed_ = false;
   bool prompts_turn_ = false;  // PrefillMode::kSeparate
   bool had_room_ = true;       // the last step, for all that took part

@@ -9,6 +9,7 @@ namespace orthrus {
 namespace {
 
 constexpr double kShare = 0.9;
+constexpr PrefillPace::Terms kTerms{.share = kShare};
 
 /// A small model; keys of a long context cost far more than the products of a row.
 CostModel cost_model() {
@@ -40,7 +41,7 @@ TEST(PrefillPace, ALongPromptStretchesTheStepsByItsShare) {
   for (; position < 4096; ++steps) {
     ASSERT_LT(steps, 10000);
     const PrefillPace::Prompt prompt{4096 - position, position};
-    const int64_t rows = pace.rows(decoding, {&prompt, 1}, kShare, 512);
+    const int64_t rows = pace.rows(decoding, {&prompt, 1}, kTerms, 512);
     const double time = cost.predict(with_prompt(decoding, rows, position));
     longest = std::max(longest, time);
     seconds += time;
@@ -58,12 +59,12 @@ TEST(PrefillPace, AShortPromptAfterAQuietSpellIsReadFaster) {
   const double step = cost.predict(decoding);
   const PrefillPace::Prompt prompt{200, 0};
   PrefillPace pace(cost);
-  const int64_t rows = pace.rows(decoding, {&prompt, 1}, kShare, 512);
+  const int64_t rows = pace.rows(decoding, {&prompt, 1}, kTerms, 512);
   PrefillPace rested(cost);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ(rested.rows(decoding, {}, kShare, 512), 0);
-  const int64_t rows_rested = rested.rows(decoding, {&prompt, 1}, kShare, 512);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(rested.rows(decoding, {}, kTerms, 512), 0);
+  const int64_t rows_rested = rested.rows(decoding, {&prompt, 1}, kTerms, 512);
   EXPECT_GT(rows_rested, 2 * rows);
-  EXPECT_LE(cost.predict(with_prompt(decoding, rows_rested, 0)), (1 + 4 * kShare) * step * 1.01);
+  EXPECT_LE(cost.predict(with_prompt(decoding, rows_rested, 0)), (1 + 8 * kShare) * step * 1.01);
 }
 
 TEST(PrefillPace, PromptsWithPassesOfTheirOwnSpendTheSame) {
@@ -71,15 +72,19 @@ TEST(PrefillPace, PromptsWithPassesOfTheirOwnSpendTheSame) {
   PrefillPace pace(cost);
   const PassShape decoding = answers(4, 500);
   double prompts = 0, steps = 0;
-  for (int64_t position = 0; position < 2000;) {
-    EXPECT_EQ(pace.rows(decoding, {}, kShare, 512), 0);
-    steps += cost.predict(decoding);
+  int passes = 0;
+  for (int64_t position = 0; position < 2000; ++passes) {
+    while (!pace.affords_own_pass()) {
+      EXPECT_EQ(pace.rows(decoding, {}, kTerms, 512), 0);
+      steps += cost.predict(decoding);
+    }
     const PrefillPace::Prompt prompt{2000 - position, position};
-    const int64_t rows = pace.rows({}, {&prompt, 1}, kShare, 512);
+    const int64_t rows = pace.rows({}, {&prompt, 1}, kTerms, 512);
     ASSERT_GE(rows, 1);
     prompts += cost.predict(with_prompt({}, rows, position));
     position += rows;
   }
+  EXPECT_LT(passes, 200);  // of ten rows and more
   EXPECT_LE(prompts, kShare * steps * 1.01);
 }
 
@@ -92,7 +97,7 @@ TEST(PrefillPace, WhatARowCostsBeyondTheCreditIsPaidBack) {
   int64_t rows = 0;
   constexpr int kSteps = 2000;
   for (int i = 0; i < kSteps; ++i) {
-    const int64_t now = pace.rows(decoding, {&far, 1}, kShare, 512);
+    const int64_t now = pace.rows(decoding, {&far, 1}, kTerms, 512);
     seconds += cost.predict(with_prompt(decoding, now, far.position));
     rows += now;
   }
@@ -100,16 +105,47 @@ TEST(PrefillPace, WhatARowCostsBeyondTheCreditIsPaidBack) {
   EXPECT_LE(seconds / kSteps, (1 + kShare) * cost.predict(decoding) * 1.05);
 }
 
+TEST(PrefillPace, ANewcomerBorrowsAndOthersPayBack) {
+  const CostModel cost = cost_model();
+  PrefillPace pace(cost);
+  const PassShape decoding = answers(4, 500);
+  const double step = cost.predict(decoding);
+  const PrefillPace::Prompt flood{100000, 0};
+  double seconds = 0;
+  for (int i = 0; i < 50; ++i) {
+    seconds +=
+        cost.predict(with_prompt(decoding, pace.rows(decoding, {&flood, 1}, kTerms, 512), 0));
+  }
+  // The flood has spent everything; the newcomer's prompt still comes in at once, and only its.
+  const std::vector<PrefillPace::Prompt> prompts = {{60, 0}, flood};
+  const PrefillPace::Terms borrow{.share = kShare, .borrow = true};
+  EXPECT_EQ(pace.rows(decoding, prompts, borrow, 512), 60);
+  seconds += cost.predict(with_prompt(decoding, 60, 0));
+  EXPECT_EQ(pace.rows(decoding, {&flood, 1}, kTerms, 512), 0);
+  for (int i = 0; i < 50; ++i) {
+    seconds +=
+        cost.predict(with_prompt(decoding, pace.rows(decoding, {&flood, 1}, kTerms, 512), 0));
+  }
+  EXPECT_LE(seconds / 102, (1 + kShare) * step);
+  // What may be borrowed is bounded.
+  const PrefillPace::Prompt large{100000, 0};
+  PrefillPace fresh(cost);
+  const int64_t rows = fresh.rows(decoding, {&large, 1}, borrow, 4096);
+  EXPECT_LE(cost.predict(with_prompt(decoding, rows, 0)), (1 + 9 * kShare) * step * 1.01);
+  EXPECT_LE(fresh.rows(decoding, {&large, 1}, borrow, 4096),
+            rows / 4);  // what a step has earned since
+}
+
 TEST(PrefillPace, LimitsAndPromptsInTurn) {
   const CostModel cost = cost_model();
   PrefillPace pace(cost);
   const std::vector<PrefillPace::Prompt> prompts = {{3, 0}, {300, 0}};
   for (int i = 0; i < 10; ++i) {
-    EXPECT_LE(pace.rows(answers(1, 0), prompts, kShare, 7), 7);
-    EXPECT_EQ(pace.rows(answers(1, 0), prompts, kShare, 0), 0);
+    EXPECT_LE(pace.rows(answers(1, 0), prompts, kTerms, 7), 7);
+    EXPECT_EQ(pace.rows(answers(1, 0), prompts, kTerms, 0), 0);
   }
   const PrefillPace::Prompt last{2, 0};
-  EXPECT_EQ(pace.rows(answers(1, 0), {&last, 1}, /*share=*/100, 512),
+  EXPECT_EQ(pace.rows(answers(1, 0), {&last, 1}, {.share = 100}, 512),
             2);  // not more than there are
 }
 
