@@ -101,9 +101,9 @@ void Engine::run(const std::stop_token& stop) {
     try {
       busy = step();
     } catch (const Error& error) {
-      fail_all(error);
+      busy = fail_pass(error);
     } catch (const std::exception& error) {
-      fail_all(Error(ErrorKind::kInternal, error.what()));
+      busy = fail_pass(Error(ErrorKind::kInternal, error.what()));
     }
     if (busy) continue;
     std::unique_lock lock(mutex_);
@@ -346,13 +346,19 @@ void Engine::end(Sequence& s) {
   s.table = BlockTable(parts_.pool, &index_);
 }
 
-void Engine::fail_all(const Error& error) {
-  pass_.clear();
+/// A step failed, say for lack of memory. Those that took part are left in the middle of it and
+/// end here; the others go on. Whether there are any.
+bool Engine::fail_pass(const Error& error) {
+  const bool outside_a_pass = pass_.empty();
   for (const auto& s : sequences_) {
-    if (!s->ended) fail(*s, error);
+    const bool took_part = std::find(pass_.begin(), pass_.end(), s.get()) != pass_.end();
+    if (!s->ended && (outside_a_pass || took_part)) fail(*s, error);
   }
-  sequences_.clear();
+  pass_.clear();
+  std::erase_if(sequences_, [](const auto& s) { return s->ended; });
+  order_changed_ = true;
   publish_stats();
+  return !sequences_.empty();
 }
 
 void Engine::publish_stats() {

@@ -131,7 +131,7 @@ class Engine {
   void finish(Sequence& sequence);
   void fail(Sequence& sequence, const Error& error);
   void end(Sequence& sequence);
-  void fail_all(const Error& error);
+  bool fail_pass(const Error& error);
   void publish_stats();
   void set_stopped(bool stopped);
   int64_t blocks_in_use() const { return parts_.pool.used_blocks() - index_.idle_blocks(); }
