@@ -59,11 +59,16 @@ struct GenerateOptions {
   Consensus consensus = Consensus::kExact;
   double consensus_threshold = 0.01;  ///< nats, for kKl
   bool consensus_stats = false;       ///< compute KL and conflict rate in every mode
-  bool ignore_eos = false;
+  bool ignore_eos = false;            ///< the model's end tokens do not end the answer
   SamplingOptions sampling;
   std::vector<std::string> stop;  ///< stop strings; they never appear in the text
-  int64_t logprobs = -1;          ///< of each token and of so many most likely ones; -1: none
-  bool prompt_logprobs = false;   ///< of the prompt's tokens too (with as many alternatives)
+  /// Tokens that end the answer too; like stop strings they never appear in the text.
+  std::vector<int32_t> stop_token_ids;
+  /// No end token is among the first so many tokens, and no stop string begins in them. Not beside
+  /// a grammar or schema, which alone say where the answer may end.
+  int64_t min_new_tokens = 0;
+  int64_t logprobs = -1;         ///< of each token and of so many most likely ones; -1: none
+  bool prompt_logprobs = false;  ///< of the prompt's tokens too (with as many alternatives)
   /// What the answer must look like: a grammar in GBNF, or a JSON schema ("{}": any JSON); at most
   /// one of the two. Both views are masked, so that drafts keep being accepted.
   std::string grammar;
@@ -99,7 +104,7 @@ struct LoadOptions {
 };
 
 enum class FinishReason : uint8_t {
-  kStop,      ///< end of sequence or a stop string
+  kStop,      ///< end of sequence, a stop token or a stop string
   kLength,    ///< max_new_tokens or the context limit
   kCancelled  ///< through the stop token
 };

@@ -49,6 +49,12 @@ int64_t reusable_prompt(int64_t prompt_size, const GenerateOptions& options) {
   return options.prompt_logprobs ? 0 : prompt_size - 1;
 }
 
+std::vector<int32_t> end_tokens(const GenerateOptions& options, std::span<const int32_t> eos) {
+  std::vector<int32_t> ends = options.stop_token_ids;
+  if (!options.ignore_eos) ends.insert(ends.end(), eos.begin(), eos.end());
+  return ends;
+}
+
 struct Decoder::Impl {
   enum class Phase : uint8_t { kPrefill, kCycle, kDraft, kVerify, kFinished };
 
@@ -110,7 +116,6 @@ struct Decoder::Impl {
   const int64_t draft_max;  // -1: automatic
   const int64_t block_size;
   const int64_t prefill_chunk;
-  const bool ignore_eos;
   const int64_t logprobs;  // most likely tokens; -1: none
   const bool prompt_logprobs;
   const RowOps& ops;
@@ -118,7 +123,8 @@ struct Decoder::Impl {
   CostModel* const cost;
   TokenSink* const sink;
   Drafter* const drafter;
-  const std::vector<int32_t> eos;
+  const std::vector<int32_t> ends;
+  const std::vector<int32_t> silent_ends;  // the sink never hears of them
   Sampler sampler;
   ConsensusJudge judge;
   std::optional<DraftLength> draft_length;
@@ -142,7 +148,6 @@ Decoder::Impl::Impl(const Setup& setup)
       draft_max(draft_limit(setup)),
       block_size(std::max<int64_t>(setup.model->config.block_size, 1)),
       prefill_chunk(std::max<int64_t>(setup.prefill_chunk, 1)),
-      ignore_eos(setup.options->ignore_eos),
       logprobs(setup.options->logprobs),
       prompt_logprobs(setup.options->prompt_logprobs),
       ops(row_ops(setup.isa)),
@@ -150,7 +155,8 @@ Decoder::Impl::Impl(const Setup& setup)
       cost(setup.cost),
       sink(setup.sink),
       drafter(setup.drafter),
-      eos(setup.eos_token_ids.begin(), setup.eos_token_ids.end()),
+      ends(end_tokens(*setup.options, setup.eos_token_ids)),
+      silent_ends(setup.options->stop_token_ids),
       sampler(setup.options->sampling, vocab, setup.isa, prompt_size, setup.constraint),
       judge(*setup.options, sampler, vocab, setup.isa),
       tokens(static_cast<size_t>(limit)),
@@ -162,6 +168,11 @@ Decoder::Impl::Impl(const Setup& setup)
     }
   }
   std::copy(setup.prompt.begin(), setup.prompt.end(), tokens.begin());
+  for (const int32_t token : silent_ends) {
+    if (token < 0 || token >= vocab) {
+      fail_usage("stop_token_ids: expected token ids below {}, found {}", vocab, token);
+    }
+  }
   if (logprobs < -1) fail_usage("logprobs: expected -1 (none) or more, found {}", logprobs);
   // The last token's row gives the first logits, so it always runs.
   table.set_length(std::min(table.length(), reusable_prompt(prompt_size, *setup.options)));
@@ -372,10 +383,12 @@ void Decoder::Impl::emit(int32_t token, std::span<const float> logits) {
   table.reserve(capacity_at(count));
   result.token_ids.push_back(token);
   if (logprobs >= 0) result.logprobs.push_back(logprobs_of(token, logits));
-  const bool wanted = sink == nullptr || hand_to_sink(token);
-  const bool is_eos = !ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end();
+  const auto among = [token](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), token) != ids.end();
+  };
+  const bool wanted = sink == nullptr || among(silent_ends) || hand_to_sink(token);
   if (phase == Phase::kFinished) return;  // the sink cancelled
-  if (is_eos || !wanted) {
+  if (!wanted || among(ends)) {
     finish(FinishReason::kStop);
   } else if (count == limit) {
     finish(FinishReason::kLength);

@@ -38,6 +38,9 @@ class Drafter {
 /// what follows, and where the prompt is scored all do.
 int64_t reusable_prompt(int64_t prompt_size, const GenerateOptions& options);
 
+/// Tokens that end an answer: the model's own unless they are ignored, and those of the options.
+std::vector<int32_t> end_tokens(const GenerateOptions& options, std::span<const int32_t> eos);
+
 /// One generation as a state machine over passes: plan() says which span it wants to run next,
 /// consume() takes that span's logits. Prefill in chunks, then cycles of draft, verify, consensus,
 /// commit (paper, section 3; docs/architecture.md). Several decoders share passes in DecodeLoop.

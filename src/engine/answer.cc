@@ -6,14 +6,30 @@
 #include "engine/request_prompt.h"
 
 namespace orthrus {
+namespace {
+
+std::unique_ptr<LeastTokens> least_tokens(const GenerateOptions& options,
+                                          const ModelConfig& config) {
+  const int64_t least = options.min_new_tokens;
+  if (least < 0) fail_usage("min_new_tokens: expected 0 or more, found {}", least);
+  if (least == 0) return nullptr;
+  if (!options.grammar.empty() || !options.json_schema.empty()) {
+    fail_usage("min_new_tokens: expected 0 beside a grammar or schema, found {}", least);
+  }
+  return std::make_unique<LeastTokens>(least, end_tokens(options, config.eos_token_ids),
+                                       config.vocab_size);
+}
+
+}  // namespace
 
 Answer::Answer(const AnswerParts& parts, std::span<const int32_t> input_ids,
                GenerateOptions options, Streamer* streamer)
     : parts_(parts),
       prompt_(request_prompt(input_ids, parts.loaded.model.config, parts.max_seq_len)),
       options_(std::move(options)),
-      sink_(parts.loaded.tokenizer, options_.stop, streamer),
-      constraint_(parts.grammars.constraint(options_)) {}
+      sink_(parts.loaded.tokenizer, options_.stop, options_.min_new_tokens, streamer),
+      form_(parts.grammars.constraint(options_)),
+      least_tokens_(least_tokens(options_, parts.loaded.model.config)) {}
 
 int64_t Answer::reusable_tokens() const {
   const auto known = static_cast<int64_t>(tokens().size());
@@ -34,7 +50,7 @@ void Answer::start(BlockTable& table) {
   setup.cost = &parts_.cost;
   setup.sink = &sink_;
   setup.drafter = parts_.drafter;
-  setup.constraint = constraint_.get();
+  setup.constraint = form_ ? static_cast<TokenConstraint*>(form_.get()) : least_tokens_.get();
   decoder_.emplace(setup);
   table_ = &table;
 }
@@ -51,7 +67,7 @@ void Answer::cancel() {
 GenerateResult Answer::finish() {
   GenerateResult result;
   if (decoder_) {
-    if (decoder_->error() && constraint_ && constraint_->error()) throw *constraint_->error();
+    if (decoder_->error() && form_ && form_->error()) throw FormError(*form_->error());
     result = decoder_->result();
     sink_.finish();
   } else {  // cancelled before its turn

@@ -9,6 +9,7 @@
 #include "cache/block_table.h"
 #include "decode/cost_model.h"
 #include "decode/decoder.h"
+#include "decode/least_tokens.h"
 #include "engine/grammars.h"
 #include "engine/loaded_model.h"
 #include "engine/text_sink.h"
@@ -57,7 +58,7 @@ class Answer {
   void add(const DecodeLoop::Times& times);
   void cancel();
   /// The result of an answer that has ended: text held back is handed out. Throws the decoder's
-  /// error.
+  /// error, or a FormError where the form is to blame.
   GenerateResult finish();
 
  private:
@@ -65,7 +66,8 @@ class Answer {
   std::vector<int32_t> prompt_;
   GenerateOptions options_;
   TextSink sink_;
-  std::unique_ptr<GrammarConstraint> constraint_;  // null: none
+  std::unique_ptr<GrammarConstraint> form_;  // one of the two, or none
+  std::unique_ptr<LeastTokens> least_tokens_;
   std::optional<Decoder> decoder_;
   DecodeLoop::Times times_;
   int64_t cached_tokens_ = 0;

@@ -17,6 +17,11 @@
 
 namespace orthrus {
 
+/// What is wrong with the form of an answer, found while it was written.
+struct FormError : Error {
+  explicit FormError(const Error& error) : Error(error) {}
+};
+
 /// The form that one answer must have: a grammar, behind a thought where the options allow one.
 class GrammarConstraint : public TokenConstraint {
  public:

@@ -11,14 +11,24 @@
 namespace orthrus {
 
 /// Tokens in, text out: decodes without breaking characters, holds back what may become a stop
-/// string, and stops the generation at one. One per answer.
+/// string, and stops the generation at one that begins behind the first `free_tokens` tokens. One
+/// per answer.
 class TextSink : public TokenSink {
  public:
   /// streamer may be null. The tokenizer and the streamer must outlive this.
-  TextSink(const Tokenizer& tokenizer, std::vector<std::string> stops, Streamer* streamer)
-      : decoder_(tokenizer), matcher_(std::move(stops)), streamer_(streamer) {}
+  TextSink(const Tokenizer& tokenizer, std::vector<std::string> stops, int64_t free_tokens,
+           Streamer* streamer)
+      : decoder_(tokenizer),
+        matcher_(std::move(stops)),
+        free_tokens_(free_tokens),
+        streamer_(streamer) {}
 
   bool on_token(int32_t token) override {
+    if (free_tokens_ > 0) {
+      --free_tokens_;
+      emit(decoder_.push(token));
+      return true;
+    }
     emit(matcher_.push(decoder_.push(token)));
     return !matcher_.stopped();
   }
@@ -41,6 +51,7 @@ class TextSink : public TokenSink {
 
   StreamDecoder decoder_;
   StopMatcher matcher_;
+  int64_t free_tokens_;  // left
   Streamer* streamer_;
   std::string text_;
 };

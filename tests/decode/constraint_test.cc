@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "decode/fake_model.h"
+#include "decode/least_tokens.h"
 
 namespace orthrus {
 namespace {
@@ -73,6 +74,37 @@ TEST(Constraint, HoldsForTheOtherRulesToo) {
     const std::span<const int32_t> answer(result.token_ids);
     for (size_t i = 0; i < answer.size(); ++i) {
       EXPECT_TRUE(EveryThird::allows(answer.first(i), answer[i]));
+    }
+  }
+}
+
+// Nearly every token ends the answer: what is written before may not be one of them.
+TEST(Constraint, NoEndBeforeTheLeastTokens) {
+  FakeModel fake(kVocab, 8, 0.3);
+  for (const double temperature : {0.0, 0.8}) {
+    FakeRun run(fake, prompt_of(9, kVocab));
+    for (int32_t token = 0; token < 90; ++token) run.eos.push_back(token);
+    run.options.sampling.temperature = temperature;
+    run.options.max_new_tokens = 60;
+    const GenerateResult soon = run.generate();
+    EXPECT_LT(soon.token_ids.size(), 20u);
+    for (const size_t least : {25, 26, 27}) {
+      LeastTokens least_tokens(static_cast<int64_t>(least), run.eos, kVocab);
+      LeastTokens alone(static_cast<int64_t>(least), run.eos, kVocab);
+      FakeRun again(fake, run.prompt);
+      again.eos = run.eos;
+      again.options = run.options;
+      again.constraint = &least_tokens;
+      const GenerateResult result = again.generate();
+      ASSERT_GT(result.token_ids.size(), least);
+      for (size_t i = 0; i < result.token_ids.size(); ++i) {
+        EXPECT_EQ(result.token_ids[i] < 90, i + 1 == result.token_ids.size()) << i;
+      }
+      EXPECT_EQ(result.token_ids,
+                reference_answer(fake, run.prompt, run.options.sampling,
+                                 static_cast<int64_t>(result.token_ids.size()), &alone));
+      EXPECT_EQ(result.finish_reason, FinishReason::kStop);
+      EXPECT_GT(result.accepted, 5);
     }
   }
 }

@@ -278,5 +278,34 @@ TEST(Decoder, AutomaticLengthKeepsTheAnswer) {
   }
 }
 
+// As the end of sequence, also where that is ignored; but the sink never hears of it.
+TEST(Decoder, StopTokensEndTheAnswer) {
+  FakeModel fake(48, 8, 0.3);
+  const Tokens prompt = prompt_of(13, 48);
+  const Tokens whole = reference_answer(fake, prompt, {}, 40);
+  const int32_t stop = whole[20];
+  const auto first = std::find(whole.begin(), whole.end(), stop) - whole.begin();
+  for (const bool ignore_eos : {false, true}) {
+    for (const int64_t draft_max : {0, 7}) {
+      FakeRun run(fake, prompt);
+      StopAfter sink(1000);
+      run.sink = &sink;
+      run.options.draft_max = draft_max;
+      run.options.max_new_tokens = 40;
+      run.options.ignore_eos = ignore_eos;
+      run.options.stop_token_ids = {47, stop};
+      if (std::find(whole.begin(), whole.end(), 47) != whole.end())
+        run.options.stop_token_ids = {stop};
+      const GenerateResult result = run.generate();
+      EXPECT_EQ(result.token_ids, Tokens(whole.begin(), whole.begin() + first + 1));
+      EXPECT_EQ(sink.tokens, Tokens(whole.begin(), whole.begin() + first));
+      EXPECT_EQ(result.finish_reason, FinishReason::kStop);
+    }
+  }
+  FakeRun run(fake, prompt);
+  run.options.stop_token_ids = {48};
+  EXPECT_THROW(run.generate(), Error);
+}
+
 }  // namespace
 }  // namespace orthrus

@@ -22,7 +22,11 @@ struct Heard : EngineListener {
     tokens = so_far.token_ids.size();
   }
   void on_done(GenerateResult done) override { result = std::move(done), end(); }
-  void on_failed(const Error& failed) override { error = failed.what(), end(); }
+  void on_failed(const Error& failed) override {
+    error = failed.what();
+    of_form = dynamic_cast<const FormError*>(&failed) != nullptr;
+    end();
+  }
   void end() {
     ended = true;
     ended.notify_one();
@@ -33,6 +37,7 @@ struct Heard : EngineListener {
   size_t tokens = 0;  // that on_step has told of
   std::optional<GenerateResult> result;
   std::string error;
+  bool of_form = false;  // the error
   std::atomic<bool> ended = false;
 };
 
@@ -68,6 +73,10 @@ inline EngineRequest random_request(std::mt19937& random) {
   if (random() % 6 == 0) {
     options.consensus = Consensus::kRejection;
     options.draft_max = 5;
+  }
+  if (random() % 4 == 0) options.min_new_tokens = static_cast<int64_t>(random() % 40);
+  if (random() % 4 == 0) {
+    for (int32_t token = 3; token < 100; ++token) options.stop_token_ids.push_back(token);
   }
   return request;
 }

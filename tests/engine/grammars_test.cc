@@ -123,6 +123,7 @@ TEST_F(GrammarsTest, OneThatIsTooExpensiveEndsItsOwnAnswerAlone) {
   engine.submit(expensive, failed);
   while (engine.step()) continue;
   EXPECT_NE(failed.error.find("grammar: too expensive"), std::string::npos) << failed.error;
+  EXPECT_TRUE(failed.of_form);
   expect_as_alone(heard, generator_.generate(plain.prompt, plain.options, nullptr, nullptr, {}));
 }
 
