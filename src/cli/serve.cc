@@ -92,7 +92,9 @@ class ServeCommand : public Command {
     add_server_flags(app);
     add_scheduler_flags(app);
     add_generation_flags(app, generation_);
-    app.footer("Flags of generation are what a request has that does not say otherwise.");
+    app.footer(
+        "Flags of generation are what a request has that does not say otherwise. Flags of "
+        "llama-server and vLLM that have no use here are refused with what to do instead.");
   }
 
   int run() override {
@@ -126,7 +128,8 @@ class ServeCommand : public Command {
         ->check(number_in(0, 65535))
         ->capture_default_str()
         ->group(group);
-    app.add_option("-a,--alias", aliases_, "name of the model in requests; repeatable")
+    app.add_option("-a,--alias,--served-model-name", aliases_,
+                   "name of the model in requests; repeatable")
         ->allow_extra_args(false)
         ->group(group);
     app.add_option("--api-key", api_keys_, "that requests must bring; repeatable")
@@ -135,6 +138,12 @@ class ServeCommand : public Command {
     app.add_option("--api-key-file", key_file_, "a file with one key a line")->group(group);
     app.add_option("--cors-origin", cors_origins_,
                    "origin whose pages may ask, *: any; repeatable (default: none)")
+        ->allow_extra_args(false)
+        ->group(group);
+    app.add_option("--forwarded-allow-ips", forwarded_allow_ips_,
+                   "addresses of proxies whose X-Forwarded-For says who asks, parted by commas; *: "
+                   "any (default: none)")
+        ->delimiter(',')
         ->allow_extra_args(false)
         ->group(group);
     app.add_option("--timeout", timeout_, "seconds in which a client must send or take data")
@@ -169,7 +178,7 @@ class ServeCommand : public Command {
 
   void add_scheduler_flags(CLI::App& app) {
     const char* group = "Scheduler";
-    app.add_option("--parallel,--decode-batch-size", scheduler_.decode_batch_size,
+    app.add_option("--parallel,--decode-batch-size,--max-num-seqs", scheduler_.decode_batch_size,
                    "(-np) answers that are written at once, at most")
         ->check(number_in(1, 1024))
         ->capture_default_str()
@@ -208,6 +217,7 @@ class ServeCommand : public Command {
     options.http.api_keys = api_keys_;
     if (!key_file_.empty()) read_key_file(key_file_, options.http.api_keys);
     options.http.cors_origins = cors_origins_;
+    options.http.forwarded_allow_ips = forwarded_allow_ips_;
     options.http.max_body_bytes = static_cast<size_t>(max_body_mb_) << 20;
     options.http.max_total_body_bytes =
         std::max(options.http.max_total_body_bytes, 2 * options.http.max_body_bytes);
@@ -270,7 +280,7 @@ class ServeCommand : public Command {
   GenerationFlags generation_;
   std::string host_ = "127.0.0.1";
   int port_ = 8080;
-  std::vector<std::string> aliases_, api_keys_, cors_origins_;
+  std::vector<std::string> aliases_, api_keys_, cors_origins_, forwarded_allow_ips_;
   std::string key_file_;
   int64_t timeout_ = 60, request_timeout_ = 0, drain_timeout_ = 30;
   int64_t max_queue_ = 128, max_body_mb_ = 16, max_connections_ = 2048;

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "server/http_address.h"
 #include "server/http_error.h"
 
 namespace orthrus {
@@ -21,14 +22,6 @@ using boost::system::error_code;
 // Small while nothing is expected, so that idle connections cost little.
 constexpr size_t kHeaderReadBytes = 4 << 10;
 constexpr size_t kBodyReadBytes = 64 << 10;
-
-/// "127.0.0.1" also where it came in over IPv6.
-std::string address_text(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
-  }
-  return address.to_string();
-}
 
 /// A client whose machine is gone says nothing; without probes a reply would wait for it forever.
 void probe_dead_peers(asio::ip::tcp::socket& socket) {
@@ -85,7 +78,7 @@ bool HttpConnection::prepare() {
     close();
     return false;
   }
-  address_ = address_text(peer.address());
+  client_ = address_ = address_text(peer.address());
   if (shared_.options.tcp_nodelay) socket_.set_option(asio::ip::tcp::no_delay(true), error);
   probe_dead_peers(socket_);
   return true;
@@ -154,6 +147,7 @@ void HttpConnection::parse() {
       while (input_.starts_with("\r\n")) input_.erase(0, 2);  // RFC 9112, 2.2
       if (input_.empty() || input_ == "\r") return;
       phase_ = Phase::kHeader;
+      client_ = address_;
       parser_ = std::make_unique<HttpParser>(shared_.options.max_header_bytes,
                                              shared_.options.max_body_bytes);
       began_ = Clock::now();
@@ -187,7 +181,7 @@ bool HttpConnection::count_body(size_t bytes) {
 /// False where the request goes no further.
 bool HttpConnection::on_header() {
   HttpRequest& request = parser_->request();
-  request.address = address_;
+  request.address = client_ = shared_.forwarded.client(address_, request.headers);
   size_t unused = 0;
   const bool whole = parser_->put({}, unused) == HttpParser::Step::kComplete;
   if (std::optional<HttpAnswer> answer = shared_.gate.check(request)) {

@@ -74,7 +74,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpShared& shared_;
   Timer deadline_;        // of the phase
   Timer write_deadline_;  // of the bytes in out_
-  std::string address_;
+  std::string address_;   // of the peer
   Phase phase_ = Phase::kIdle;
 
   // Reading. One read at a time, into chunk_; input_ is what no request has used yet.
@@ -87,6 +87,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // The request that is being read or answered.
   std::unique_ptr<HttpParser> parser_;
   Clock::time_point began_;
+  std::string client_;  // address_, or whom a trusted proxy names
   std::string id_, method_, path_;
   HttpHeaders cors_;
   bool keep_alive_ = false;

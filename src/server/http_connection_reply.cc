@@ -4,6 +4,8 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
+
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -131,8 +133,10 @@ void HttpConnection::finish_reply() {
 
 void HttpConnection::log_request(int status) const {
   if (!shared_.options.access_log) return;
+  const auto& quiet = shared_.options.quiet_paths;
+  if (status < 400 && std::find(quiet.begin(), quiet.end(), path_) != quiet.end()) return;
   const std::chrono::duration<double, std::milli> taken = Clock::now() - began_;
-  spdlog::info("{} {} {} {} {} {} B {:.1f} ms", id_, address_, printable(method_), printable(path_),
+  spdlog::info("{} {} {} {} {} {} B {:.1f} ms", id_, client_, printable(method_), printable(path_),
                status, body_sent_, taken.count());
 }
 

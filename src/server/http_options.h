@@ -31,7 +31,10 @@ struct HttpOptions {
 
   int io_threads = 1;
   bool tcp_nodelay = true;
-  bool access_log = true;  ///< a line a request, at spdlog's level info
+  bool access_log = true;                ///< a line a request, at spdlog's level info
+  std::vector<std::string> quiet_paths;  ///< whose successes have none: probes ask every second
+  /// Peers whose X-Forwarded-For says who asks (HttpForwarded).
+  std::vector<std::string> forwarded_allow_ips;
 };
 
 }  // namespace orthrus

@@ -16,7 +16,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> query;  ///< decoded, in order
   HttpHeaders headers;                                     ///< names in lower case
   std::string body;
-  std::string address;  ///< of the peer
+  std::string address;  ///< of the client: of the peer, or whom a trusted proxy names
   std::string client;   ///< whose request it is: "key-1" for the first API key, else the address
   std::string id;       ///< 1 to 64 characters of A-Z a-z 0-9 . _ -
   /// Of the body. To be kept for as long as what is made of the body may wait for something.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "server/http_body_share.h"
+#include "server/http_forwarded.h"
 #include "server/http_gate.h"
 #include "server/http_options.h"
 #include "server/http_router.h"
@@ -20,11 +21,15 @@ class HttpConnection;
 class HttpShared {
  public:
   HttpShared(HttpOptions o, HttpHandler h)
-      : options(std::move(o)), handler(std::move(h)), gate(options) {}
+      : options(std::move(o)),
+        handler(std::move(h)),
+        gate(options),
+        forwarded(options.forwarded_allow_ips) {}
 
   const HttpOptions options;
   const HttpHandler handler;
   const HttpGate gate;
+  const HttpForwarded forwarded;
   std::atomic<int64_t> open_replies{0};
   const HttpBodyShare::Total body_bytes = std::make_shared<std::atomic<size_t>>(0);
   std::atomic<bool> last_answers{false};  ///< connections end with their next answer

@@ -40,6 +40,22 @@ TEST(HttpServer, RequestIds) {
   EXPECT_TRUE(answer.headers.at("x-request-id").starts_with("req-"));
 }
 
+TEST(HttpServer, AProxySaysWhoAsks) {
+  const std::string asked =
+      "GET /who HTTP/1.1\r\nHost: a\r\nX-Request-Id: r\r\n"
+      "X-Forwarded-For: 6.6.6.6, 1.2.3.4\r\n\r\n";
+  HttpOptions options = test_options();
+  TestServer believes_nobody(options);
+  EXPECT_EQ(RawClient(believes_nobody.port()).ask(asked).body, "127.0.0.1 r");
+  options.forwarded_allow_ips = {"127.0.0.1"};
+  TestServer server(options);
+  RawClient client(server.port());
+  EXPECT_EQ(client.ask(asked).body, "1.2.3.4 r");
+  // The next request of the proxy's connection is another client's.
+  EXPECT_EQ(client.ask("GET /who HTTP/1.1\r\nHost: a\r\nX-Request-Id: s\r\n\r\n").body,
+            "127.0.0.1 s");
+}
+
 TEST(HttpServer, LargeBodies) {
   TestServer server;
   RawClient client(server.port());
@@ -232,6 +248,8 @@ TEST(HttpServer, AccessLog) {
   HttpOptions options = test_options();
   options.access_log = true;
   options.api_keys = {"secret-key"};
+  options.quiet_paths = {"/who"};
+  options.forwarded_allow_ips = {"127.0.0.1"};
   std::ostringstream log;
   const auto before = spdlog::default_logger();
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
@@ -243,6 +261,9 @@ TEST(HttpServer, AccessLog) {
     client.ask(
         "POST /echo?key=secret-key HTTP/1.1\r\nHost: a\r\nX-Request-Id: r1\r\n"
         "X-Api-Key: secret-key\r\nContent-Length: 4\r\n\r\nbody");
+    client.ask("GET /who HTTP/1.1\r\nHost: a\r\nX-Request-Id: r4\r\nX-Api-Key: secret-key\r\n\r\n");
+    client.ask(
+        "GET /who HTTP/1.1\r\nHost: a\r\nX-Request-Id: r5\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n");
     client.ask("GET /caf%C3%A9 HTTP/1.1\r\nHost: a\r\nX-Request-Id: r2\r\n\r\n");
     client.send(
         "GET /wait HTTP/1.1\r\nHost: a\r\nX-Request-Id: r3\r\nX-Api-Key: secret-key\r\n\r\n");
@@ -256,6 +277,8 @@ TEST(HttpServer, AccessLog) {
   const std::string text = log.str();
   EXPECT_NE(text.find("r1 127.0.0.1 POST /echo 200 4 B "), std::string::npos) << text;
   EXPECT_NE(text.find("r2 127.0.0.1 GET /caf?? 401 "), std::string::npos) << text;
+  EXPECT_EQ(text.find("r4 "), std::string::npos) << text;
+  EXPECT_NE(text.find("r5 1.2.3.4 GET /who 401 "), std::string::npos) << text;
   EXPECT_NE(text.find("r3 127.0.0.1 GET /wait 499 0 B "), std::string::npos) << text;
   EXPECT_NE(text.find(" 127.0.0.1 - - 400 "), std::string::npos) << text;
   EXPECT_EQ(text.find("secret-key"), std::string::npos) << text;

@@ -64,7 +64,7 @@ class Proxy:
         self.replicas = {}
         text = (ROOT / "deploy" / self.configuration).read_text()
         for i, port in enumerate(PORTS):
-            replica = serving.server(BINARY, ROOT, "-t", "1", alias=f"replica{i + 1}")
+            replica = serving.server(BINARY, ROOT, "-t", "1", "--forwarded-allow-ips", "127.0.0.1", alias=f"replica{i + 1}")
             self.addCleanup(replica.stop)
             self.replicas[f"replica{i + 1}"] = replica
             text = self.replace(text, f"127.0.0.1:{port}", replica.url.removeprefix("http://"))
@@ -171,6 +171,20 @@ class Proxy:
             self.assertNotEqual(self.ask(*said(f"slow answer {i}")), victim)
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
             self.assertEqual(list(pool.map(Answer.whole, answers)), [True] * 12)
+
+    def test_a_replica_knows_whose_request_it_is(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60, source_address=("127.0.0.2", 0))
+        try:
+            connection.request("GET", "/v1/models", headers={"X-Request-Id": "who-asks", "X-Forwarded-For": "192.0.2.1"})
+            self.assertEqual(connection.getresponse().status, 200)
+        finally:
+            connection.close()
+        lines = []
+        deadline = time.monotonic() + 10
+        while not lines and time.monotonic() < deadline:
+            time.sleep(0.01)
+            lines = [line for replica in self.replicas.values() for line in list(replica.lines) if "who-asks" in line]
+        self.assertRegex("".join(lines), r"who-asks 127\.0\.0\.2 GET /v1/models 200")
 
     def test_metrics_are_not_for_everyone(self):
         self.assertEqual(self.status("/metrics"), 404)
