@@ -81,6 +81,7 @@ ChatRequest parse_chat_request(std::string_view text, const ApiContext& context)
   }
   if (logprobs) request.options.logprobs = top;
   apply_tools(read_tools(body), request);
+  check_end(request.options);
   refuse_unsupported(body);
   body.finish();
   return request;

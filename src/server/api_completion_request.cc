@@ -52,6 +52,7 @@ CompletionRequest parse_completion_request(std::string_view text, const ApiConte
   } else if (request.options.max_new_tokens < 0) {
     request.options.max_new_tokens = kDefaultMaxTokens;
   }
+  check_end(request.options);
   request.echo = body.boolean("echo", false);
   request.options.logprobs = body.integer("logprobs", 0, 20, -1);
   request.options.prompt_logprobs = request.echo && request.wants_logprobs();

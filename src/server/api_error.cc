@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/printable.h"
 #include "server/http_error.h"
 
@@ -34,6 +36,19 @@ HttpAnswer error_answer(const ApiError& error) {
   HttpAnswer answer{.status = error.status, .body = error_body(error)};
   if (error.status == 429 || error.status == 503) answer.headers.emplace_back("retry-after", "1");
   return answer;
+}
+
+ApiError model_not_found(std::string_view model, const std::vector<std::string>& served) {
+  constexpr size_t kShown = 3;
+  std::string names;
+  for (size_t i = 0; i < std::min(served.size(), kShown); ++i) {
+    names += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", printable(served[i]));
+  }
+  if (served.size() > kShown) names += fmt::format(" and {} more", served.size() - kShown);
+  return {
+      404, kInvalid,
+      fmt::format("The model \"{}\" is not served here; these are: {}.", printable(model), names),
+      "model", "model_not_found"};
 }
 
 ApiError queue_full() {

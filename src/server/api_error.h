@@ -3,6 +3,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "orthrus/error.h"
 #include "server/http_answer.h"
@@ -39,6 +41,9 @@ std::string error_body(const ApiError& error);
 
 /// The whole answer; with Retry-After where trying again may help.
 HttpAnswer error_answer(const ApiError& error);
+
+/// 404: a model that is not one of those served.
+ApiError model_not_found(std::string_view model, const std::vector<std::string>& served);
 
 /// Errors of the server itself, in one place so that they look alike.
 ApiError queue_full();  ///< 429

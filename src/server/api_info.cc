@@ -46,9 +46,7 @@ Json model_body(const ModelCard& card, std::string_view name) {
   if (std::find(card.names.begin(), card.names.end(), name) != card.names.end()) {
     return model_json(card, name);
   }
-  throw ApiError(404, "invalid_request_error",
-                 fmt::format("The model \"{}\" is not served here.", printable(name)), "model",
-                 "model_not_found");
+  throw model_not_found(name, card.names);
 }
 
 Json health_body(ServerState state) {

@@ -19,15 +19,18 @@ namespace {
 
 /// Throws where the text is no JSON or goes beyond the bounds.
 class BoundsCheck : public JsonWalk<Json> {
+ public:
+  explicit BoundsCheck(std::string_view what) : what_(what) {}
+
  private:
   void on_value() override {
     if (++values_ > kMaxJsonValues) {
-      throw bad_request(fmt::format("The body holds more than {} values.", kMaxJsonValues));
+      throw bad_request(fmt::format("{} holds more than {} values.", what_, kMaxJsonValues));
     }
   }
   void on_begin(int depth, bool object) override {
     if (depth > kMaxJsonDepth) {
-      throw bad_request(fmt::format("The body is nested deeper than {} levels.", kMaxJsonDepth));
+      throw bad_request(fmt::format("{} is nested deeper than {} levels.", what_, kMaxJsonDepth));
     }
     if (object) keys_.emplace_back();
     on_value();
@@ -45,21 +48,24 @@ class BoundsCheck : public JsonWalk<Json> {
     }
   }
   void on_error(std::size_t byte, bool out_of_range) override {
-    if (out_of_range) throw bad_request("The body is not valid JSON (a number out of range).");
-    throw bad_request(fmt::format("The body is not valid JSON (at byte {}).", byte));
+    if (out_of_range) {
+      throw bad_request(fmt::format("{} is not valid JSON (a number out of range).", what_));
+    }
+    throw bad_request(fmt::format("{} is not valid JSON (at byte {}).", what_, byte));
   }
 
+  const std::string_view what_;
   std::vector<std::unordered_set<std::string>> keys_;  // of the objects around the place
   size_t values_ = 0;
 };
 
 }  // namespace
 
-Json parse_request_json(std::string_view text) {
+Json parse_request_json(std::string_view text, std::string_view what) {
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    throw bad_request("The body is empty, expected a JSON object.");
+    throw bad_request(fmt::format("{} is empty, expected a JSON object.", what));
   }
-  BoundsCheck check;
+  BoundsCheck check(what);
   Json::sax_parse(text, &check);
   return Json::parse(text);
 }
@@ -70,8 +76,8 @@ std::string dump_json_line(const Json& value) {
 
 std::string shown(const Json& value) {
   constexpr size_t kShort = 40;
-  if (value.is_object()) return "an object";
-  if (value.is_array()) return "an array";
+  if (value.is_object()) return value.empty() ? "an empty object" : "an object";
+  if (value.is_array()) return value.empty() ? "an empty list" : "a list";
   if (value.is_string() && value.get_ref<const std::string&>().size() > kShort) return "a string";
   return printable(dump_json_line(value));
 }
@@ -172,7 +178,7 @@ const Json* ObjectReader::object(const char* name) {
 const Json* ObjectReader::array(const char* name, size_t most) {
   const Json* value = find(name);
   if (!value) return nullptr;
-  if (!value->is_array()) fail(name, "an array");
+  if (!value->is_array()) fail(name, "a list");
   if (value->size() > most) {
     throw bad_request(fmt::format("{}: expected at most {} elements, found {}.", path_of(name),
                                   most, value->size()),

@@ -18,8 +18,9 @@ inline constexpr size_t kMaxObjectKeys = 512;
 
 /// Parses JSON that came over the network; keys keep their order, which templates print. ApiError
 /// 400 for what is not JSON (RFC 8259: no NaN, no invalid UTF-8), for duplicate keys, and beyond
-/// the bounds above.
-nlohmann::ordered_json parse_request_json(std::string_view text);
+/// the bounds above. `what` the text is begins the messages.
+nlohmann::ordered_json parse_request_json(std::string_view text,
+                                          std::string_view what = "The body");
 
 /// JSON text, valid UTF-8 whatever the strings in it hold.
 std::string dump_json_line(const nlohmann::ordered_json& value);

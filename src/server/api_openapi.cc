@@ -1,11 +1,15 @@
 #include "server/api_info.h"
 
+#include <string>
+
+#include "server/api_openapi_generation.h"
+
 namespace orthrus {
 namespace {
 
 // Keep in step with the readers of requests (api_*_request.cc) and the bodies of answers: a test
 // sends what it allows and what it forbids.
-constexpr std::string_view kOpenApi = R"json({
+constexpr std::string_view kBeforeChat = R"json({
   "openapi": "3.1.0",
   "info": {
     "title": "orthrus",
@@ -209,6 +213,38 @@ constexpr std::string_view kOpenApi = R"json({
             "description": "Loading or draining.",
             "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
           }
+        }
+      }
+    },
+    "/v1/health": {
+      "get": {
+        "operationId": "health_v1",
+        "summary": "The same as /health.",
+        "security": [],
+        "responses": {
+          "200": {
+            "description": "Whether requests are taken.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
+          },
+          "405": {"$ref": "#/components/responses/E405"},
+          "503": {
+            "description": "Loading or draining.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
+          }
+        }
+      }
+    },
+    "/version": {
+      "get": {
+        "operationId": "version",
+        "summary": "The version of the program.",
+        "security": [],
+        "responses": {
+          "200": {
+            "description": "The version of the program.",
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Version"}}}
+          },
+          "405": {"$ref": "#/components/responses/E405"}
         }
       }
     },
@@ -425,7 +461,21 @@ constexpr std::string_view kOpenApi = R"json({
         "anyOf": [
           {
             "type": "object",
-            "properties": {"type": {"type": "string", "enum": ["text", "json_object"]}},
+            "properties": {"type": {"type": "string", "enum": ["text"]}},
+            "required": ["type"],
+            "additionalProperties": false
+          },
+          {
+            "type": "object",
+            "properties": {
+              "type": {"type": "string", "enum": ["json_object"]},
+              "schema": {
+                "type": ["object", "null"],
+                "properties": {},
+                "additionalProperties": true,
+                "description": "llama-server's."
+              }
+            },
             "required": ["type"],
             "additionalProperties": false
           },
@@ -455,6 +505,29 @@ constexpr std::string_view kOpenApi = R"json({
           }
         ]
       },
+      "GuidedJson": {
+        "anyOf": [
+          {"type": "object", "properties": {}, "additionalProperties": true},
+          {"type": "string", "maxLength": 262144, "description": "The text of a schema."},
+          {"type": "null"}
+        ]
+      },
+      "GuidedChoice": {
+        "type": ["array", "null"],
+        "items": {"type": "string", "minLength": 1},
+        "minItems": 1,
+        "maxItems": 1024
+      },
+      "StructuredOutputs": {
+        "type": "object",
+        "properties": {
+          "json": {"$ref": "#/components/schemas/GuidedJson"},
+          "grammar": {"type": ["string", "null"], "maxLength": 262144, "description": "GBNF."},
+          "choice": {"$ref": "#/components/schemas/GuidedChoice"},
+          "json_object": {"type": ["boolean", "null"]}
+        },
+        "additionalProperties": false
+      },
       "StreamOptions": {
         "type": "object",
         "properties": {
@@ -471,134 +544,9 @@ constexpr std::string_view kOpenApi = R"json({
             "items": {"$ref": "#/components/schemas/Message"},
             "minItems": 1
           },
-          "model": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "A name that /v1/models lists; absent: the served model."
-          },
-          "n": {"type": ["integer", "null"], "minimum": 1, "maximum": 16, "default": 1},
-          "temperature": {
-            "type": ["number", "null"],
-            "minimum": 0,
-            "maximum": 100,
-            "description": "0: greedy. Default: the model's."
-          },
-          "top_p": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1},
-          "top_k": {
-            "type": ["integer", "null"],
-            "minimum": -1,
-            "maximum": 2147483647,
-            "description": "0 or -1: off."
-          },
-          "min_p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-          "seed": {
-            "type": ["integer", "null"],
-            "minimum": -1,
-            "maximum": 9223372036854775807,
-            "description": "-1 or absent: drawn."
-          },
-          "presence_penalty": {"type": ["number", "null"], "minimum": -2, "maximum": 2},
-          "frequency_penalty": {"type": ["number", "null"], "minimum": -2, "maximum": 2},
-          "repetition_penalty": {
-            "type": ["number", "null"],
-            "minimum": 0.001,
-            "maximum": 100,
-            "description": "Of prompt and answer."
-          },
-          "repeat_penalty": {
-            "type": ["number", "null"],
-            "minimum": 0.001,
-            "maximum": 100,
-            "description": "Of the last repeat_last_n tokens."
-          },
-          "repeat_last_n": {"type": ["integer", "null"], "minimum": -1, "maximum": 2147483647},
-          "logit_bias": {
-            "type": ["object", "null"],
-            "properties": {},
-            "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100},
-            "propertyNames": {"pattern": "^[0-9]+$"},
-            "maxProperties": 512,
-            "description": "Added to logits, by token id."
-          },
-          "stop": {
-            "anyOf": [
-              {"type": "string", "maxLength": 1024, "minLength": 1},
-              {
-                "type": "array",
-                "items": {"type": "string", "maxLength": 1024, "minLength": 1},
-                "maxItems": 64
-              },
-              {"type": "null"}
-            ]
-          },
-          "ignore_eos": {"type": ["boolean", "null"]},
-          "grammar": {"type": ["string", "null"], "maxLength": 262144, "description": "GBNF."},
-          "response_format": {
-            "anyOf": [{"$ref": "#/components/schemas/ResponseFormat"}, {"type": "null"}]
-          },
-          "use_diffusion_mode": {
-            "type": ["boolean", "null"],
-            "default": true,
-            "description": "false: plain autoregressive decoding."
-          },
-          "draft_max": {
-            "type": ["integer", "null"],
-            "minimum": -1,
-            "maximum": 2147483647,
-            "default": -1
-          },
-          "consensus": {
-            "type": ["string", "null"],
-            "enum": ["exact", "rejection", "kl", null],
-            "default": "exact"
-          },
-          "consensus_threshold": {
-            "type": ["number", "null"],
-            "exclusiveMinimum": 0,
-            "maximum": 1000000
-          },
-          "stream": {"type": ["boolean", "null"], "default": false},
-          "stream_options": {
-            "anyOf": [{"$ref": "#/components/schemas/StreamOptions"}, {"type": "null"}]
-          },
-          "priority": {
-            "type": ["integer", "null"],
-            "minimum": 0,
-            "maximum": 1000,
-            "default": 0,
-            "description": "Smaller first: a request can only step back behind others."
-          },
-          "user": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "Accepted without effect."
-          },
-          "safety_identifier": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "Accepted without effect."
-          },
-          "prompt_cache_key": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "Accepted without effect."
-          },
-          "metadata": {
-            "type": ["object", "null"],
-            "properties": {},
-            "additionalProperties": true,
-            "description": "Accepted without effect."
-          },
-          "service_tier": {
-            "type": ["string", "null"],
-            "enum": ["auto", "default", null],
-            "description": "Accepted without effect."
-          },
-          "store": {
-            "type": ["boolean", "null"],
-            "enum": [false, null],
-            "description": "Accepted without effect."
-          },
+)json";
+
+constexpr std::string_view kBetweenRequests = R"json(
           "max_tokens": {"type": ["integer", "null"], "minimum": 1, "maximum": 2147483647},
           "max_completion_tokens": {
             "type": ["integer", "null"],
@@ -681,134 +629,9 @@ constexpr std::string_view kOpenApi = R"json({
               }
             ]
           },
-          "model": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "A name that /v1/models lists; absent: the served model."
-          },
-          "n": {"type": ["integer", "null"], "minimum": 1, "maximum": 16, "default": 1},
-          "temperature": {
-            "type": ["number", "null"],
-            "minimum": 0,
-            "maximum": 100,
-            "description": "0: greedy. Default: the model's."
-          },
-          "top_p": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1},
-          "top_k": {
-            "type": ["integer", "null"],
-            "minimum": -1,
-            "maximum": 2147483647,
-            "description": "0 or -1: off."
-          },
-          "min_p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-          "seed": {
-            "type": ["integer", "null"],
-            "minimum": -1,
-            "maximum": 9223372036854775807,
-            "description": "-1 or absent: drawn."
-          },
-          "presence_penalty": {"type": ["number", "null"], "minimum": -2, "maximum": 2},
-          "frequency_penalty": {"type": ["number", "null"], "minimum": -2, "maximum": 2},
-          "repetition_penalty": {
-            "type": ["number", "null"],
-            "minimum": 0.001,
-            "maximum": 100,
-            "description": "Of prompt and answer."
-          },
-          "repeat_penalty": {
-            "type": ["number", "null"],
-            "minimum": 0.001,
-            "maximum": 100,
-            "description": "Of the last repeat_last_n tokens."
-          },
-          "repeat_last_n": {"type": ["integer", "null"], "minimum": -1, "maximum": 2147483647},
-          "logit_bias": {
-            "type": ["object", "null"],
-            "properties": {},
-            "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100},
-            "propertyNames": {"pattern": "^[0-9]+$"},
-            "maxProperties": 512,
-            "description": "Added to logits, by token id."
-          },
-          "stop": {
-            "anyOf": [
-              {"type": "string", "maxLength": 1024, "minLength": 1},
-              {
-                "type": "array",
-                "items": {"type": "string", "maxLength": 1024, "minLength": 1},
-                "maxItems": 64
-              },
-              {"type": "null"}
-            ]
-          },
-          "ignore_eos": {"type": ["boolean", "null"]},
-          "grammar": {"type": ["string", "null"], "maxLength": 262144, "description": "GBNF."},
-          "response_format": {
-            "anyOf": [{"$ref": "#/components/schemas/ResponseFormat"}, {"type": "null"}]
-          },
-          "use_diffusion_mode": {
-            "type": ["boolean", "null"],
-            "default": true,
-            "description": "false: plain autoregressive decoding."
-          },
-          "draft_max": {
-            "type": ["integer", "null"],
-            "minimum": -1,
-            "maximum": 2147483647,
-            "default": -1
-          },
-          "consensus": {
-            "type": ["string", "null"],
-            "enum": ["exact", "rejection", "kl", null],
-            "default": "exact"
-          },
-          "consensus_threshold": {
-            "type": ["number", "null"],
-            "exclusiveMinimum": 0,
-            "maximum": 1000000
-          },
-          "stream": {"type": ["boolean", "null"], "default": false},
-          "stream_options": {
-            "anyOf": [{"$ref": "#/components/schemas/StreamOptions"}, {"type": "null"}]
-          },
-          "priority": {
-            "type": ["integer", "null"],
-            "minimum": 0,
-            "maximum": 1000,
-            "default": 0,
-            "description": "Smaller first: a request can only step back behind others."
-          },
-          "user": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "Accepted without effect."
-          },
-          "safety_identifier": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "Accepted without effect."
-          },
-          "prompt_cache_key": {
-            "type": ["string", "null"],
-            "maxLength": 512,
-            "description": "Accepted without effect."
-          },
-          "metadata": {
-            "type": ["object", "null"],
-            "properties": {},
-            "additionalProperties": true,
-            "description": "Accepted without effect."
-          },
-          "service_tier": {
-            "type": ["string", "null"],
-            "enum": ["auto", "default", null],
-            "description": "Accepted without effect."
-          },
-          "store": {
-            "type": ["boolean", "null"],
-            "enum": [false, null],
-            "description": "Accepted without effect."
-          },
+)json";
+
+constexpr std::string_view kAfterCompletion = R"json(
           "max_tokens": {
             "type": ["integer", "null"],
             "minimum": 0,
@@ -1213,6 +1036,12 @@ constexpr std::string_view kOpenApi = R"json({
         "required": ["content", "prompt"],
         "additionalProperties": false
       },
+      "Version": {
+        "type": "object",
+        "properties": {"version": {"type": "string"}},
+        "required": ["version"],
+        "additionalProperties": false
+      },
       "Health": {
         "type": "object",
         "properties": {"status": {"type": "string", "enum": ["ok", "loading", "draining"]}},
@@ -1226,6 +1055,16 @@ constexpr std::string_view kOpenApi = R"json({
 
 }  // namespace
 
-std::string_view openapi_json() { return kOpenApi; }
+std::string_view openapi_json() {
+  static const std::string document = [] {
+    std::string text(kBeforeChat);
+    text += openapi_generation_parameters();
+    text += kBetweenRequests;
+    text += openapi_generation_parameters();
+    text += kAfterCompletion;
+    return text;
+  }();
+  return document;
+}
 
 }  // namespace orthrus

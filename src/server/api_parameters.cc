@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "formats/printable.h"
+#include "server/api_form.h"
 
 namespace orthrus {
 
@@ -15,7 +16,6 @@ namespace {
 
 constexpr size_t kMaxStops = 64;
 constexpr size_t kMaxStopBytes = 1024;
-constexpr size_t kMaxGrammarBytes = 256 * 1024;
 constexpr size_t kMaxName = 512;
 constexpr int64_t kMaxInt = INT32_MAX;
 constexpr double kLeastRepeatPenalty = 1e-3;  // logits are divided by it
@@ -109,48 +109,15 @@ void read_drafting(ObjectReader& body, GenerateOptions& options) {
       body.number("consensus_threshold", 0, 1e6, options.consensus_threshold, true);
 }
 
-// The text of a schema that the answer must follow, "" where there is none.
-std::string read_json_schema(ObjectReader& format) {
-  const Json* member = format.object("json_schema");
-  if (!member) format.fail("json_schema", "an object");
-  ObjectReader reader(*member, format.path_of("json_schema"));
-  const std::string name = reader.string("name", 64);
-  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_' || c == '-';
-  });
-  if (name.empty() || !plain) reader.fail("name", "1 to 64 letters, digits, _ or -");
-  reader.string("description", kMaxGrammarBytes);
-  reader.boolean("strict", true);  // it is enforced either way
-  const Json* schema = reader.object("schema");
-  if (!schema) reader.fail("schema", "an object");
-  reader.finish();
-  const std::string text = dump_json_line(*schema);
-  if (text.size() > kMaxGrammarBytes) reader.fail("schema", "a smaller schema");
-  return text;
-}
-
-void read_format(ObjectReader& body, GenerateOptions& options) {
-  const Json* member = body.object("response_format");
-  if (member || body.has("grammar")) options.json_schema.clear(), options.grammar.clear();
-  options.grammar = body.string("grammar", kMaxGrammarBytes, options.grammar);
-  if (!member) return;
-  ObjectReader format(*member, "response_format");
-  if (!format.has("type")) format.fail("type", "one of \"text\", \"json_object\", \"json_schema\"");
-  switch (format.choice("type", {"text", "json_object", "json_schema"}, 0)) {
-    case 1:
-      options.json_schema = R"({"type":"object"})";
-      break;
-    case 2:
-      options.json_schema = read_json_schema(format);
-      break;
-    default:
-      break;
+// Tokens that end the answer, and how many come before.
+void read_end(ObjectReader& body, const ApiContext& context, GenerationRequest& request) {
+  GenerateOptions& options = request.options;
+  read_stop(body, options.stop);
+  options.ignore_eos = body.boolean("ignore_eos", options.ignore_eos);
+  if (const Json* ids = body.array("stop_token_ids", kMaxStops)) {
+    options.stop_token_ids = read_token_ids(*ids, "stop_token_ids", context);
   }
-  format.finish();
-  if (!options.grammar.empty() && !options.json_schema.empty()) {
-    throw bad_request("grammar and response_format cannot both decide the answer's form.",
-                      "grammar", "invalid_value");
-  }
+  options.min_new_tokens = body.integer("min_tokens", 0, kMaxInt, options.min_new_tokens);
 }
 
 void read_stream(ObjectReader& body, GenerationRequest& request) {
@@ -189,26 +156,33 @@ void read_model(ObjectReader& body, const ApiContext& context) {
   const std::string model = body.string("model", kMaxName);
   const auto& names = context.models;
   if (!body.has("model") || std::find(names.begin(), names.end(), model) != names.end()) return;
-  throw ApiError(404, "invalid_request_error",
-                 fmt::format("The model \"{}\" is not served here; \"{}\" is.", printable(model),
-                             names.empty() ? "" : names.front()),
-                 "model", "model_not_found");
+  throw model_not_found(model, names);
 }
 
 void read_generation(ObjectReader& body, const ApiContext& context, GenerationRequest& request) {
   request.options = context.defaults;
   request.n = body.integer("n", 1, kMaxChoices, 1);
   read_sampling(body, context, request.options.sampling);
-  read_stop(body, request.options.stop);
-  request.options.ignore_eos = body.boolean("ignore_eos", request.options.ignore_eos);
-  read_format(body, request.options);
-  if (!request.options.json_schema.empty()) request.form = "response_format";
-  if (!request.options.grammar.empty()) request.form = "grammar";
+  read_end(body, context, request);
+  read_form(body, request);
   read_drafting(body, request.options);
   read_stream(body, request);
   // Nobody can go before others, only behind them.
   request.priority = static_cast<int>(body.integer("priority", 0, 1000, 0));
   read_without_effect(body);
+}
+
+void check_end(const GenerateOptions& options) {
+  if (options.min_new_tokens == 0) return;
+  if (options.max_new_tokens >= 0 && options.min_new_tokens > options.max_new_tokens) {
+    throw bad_request(fmt::format("min_tokens: expected at most max_tokens, which is {}, found {}.",
+                                  options.max_new_tokens, options.min_new_tokens),
+                      "min_tokens", "invalid_value");
+  }
+  if (!options.grammar.empty() || !options.json_schema.empty()) {
+    throw bad_request("min_tokens: the form of the answer alone says where it may end.",
+                      "min_tokens", "invalid_value");
+  }
 }
 
 int64_t read_max_tokens(ObjectReader& body, const char* other_name, int64_t least) {

@@ -16,6 +16,9 @@ void read_model(ObjectReader& body, const ApiContext& context);
 /// are accepted without effect.
 void read_generation(ObjectReader& body, const ApiContext& context, GenerationRequest& request);
 
+/// ApiError for a min_tokens that the other options do not allow. Once all are read.
+void check_end(const GenerateOptions& options);
+
 /// Reads max_tokens or `other_name` (null: there is none): at least `least`; -1 where absent.
 int64_t read_max_tokens(ObjectReader& body, const char* other_name, int64_t least);
 

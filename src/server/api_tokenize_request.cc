@@ -27,7 +27,8 @@ TokenizeRequest parse_tokenize_request(std::string_view text, const ApiContext& 
   read_model(body, context);
   const int forms = body.has("content") + body.has("prompt") + body.has("messages");
   if (forms != 1) {
-    throw bad_request(fmt::format("Expected one of content, prompt and messages, found {}.", forms),
+    throw bad_request(fmt::format("Expected one of content, prompt and messages, found {}.",
+                                  forms == 0 ? "none" : "several"),
                       "content", "missing_required_parameter");
   }
   if (body.has("messages")) {

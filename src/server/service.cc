@@ -98,7 +98,10 @@ struct Service::Served {
 
 Service::Service(ServiceOptions options)
     : options_(std::move(options)), metrics_(options_.version) {
-  options_.http.public_paths.emplace_back("/openapi.json");
+  for (const char* path : {"/v1/health", "/version", "/openapi.json"}) {
+    options_.http.public_paths.emplace_back(path);
+  }
+  options_.http.quiet_paths = {"/health", "/v1/health", "/metrics"};
   if (options_.page) {
     for (const PageFile& file : page_files()) {
       options_.http.public_paths.emplace_back(file.path);
@@ -182,7 +185,12 @@ HttpRouter Service::routes() {
       reply->send(error_answer(unsupported_endpoint(request.path)));
     });
   }
-  router.add("GET", "/health", [this](const auto&, const auto& reply) { reply->send(health()); });
+  for (const char* path : {"/health", "/v1/health"}) {
+    router.add("GET", path, [this](const auto&, const auto& reply) { reply->send(health()); });
+  }
+  router.add("GET", "/version", [this](const auto&, const auto& reply) {
+    reply->send(json_answer({{"version", options_.version}}));
+  });
   router.add("GET", "/metrics", [this](const auto&, const auto& reply) { reply->send(metrics()); });
   router.add("GET", "/openapi.json", [](const auto&, const auto& reply) {
     reply->send({.body = std::string(openapi_json())});

@@ -18,7 +18,8 @@ TEST(ApiInfo, Models) {
       R"("created":1700000000,"owned_by":"orthrus","max_model_len":4096,"dual_view":true}]})");
   EXPECT_EQ(model_body(card, "alias")["id"], "alias");
   EXPECT_EQ(api_error_of([&] { model_body(card, "x"); }),
-            "404 model model_not_found: The model \"x\" is not served here.");
+            "404 model model_not_found: The model \"x\" is not served here; these are: \"tiny\", "
+            "\"alias\".");
 }
 
 TEST(ApiInfo, Health) {
@@ -58,7 +59,7 @@ TEST(ApiInfo, TokenizesInBothForms) {
       true);
   EXPECT_EQ(api_error_of([] { parse_tokenize_request("{}", test_context()); }),
             "400 content missing_required_parameter: Expected one of content, prompt and messages, "
-            "found 0.");
+            "found none.");
   EXPECT_EQ(api_error_of([] {
               parse_tokenize_request(R"({"content": "", "parse_special": false})", test_context());
             }),
@@ -97,7 +98,9 @@ std::string chat_error(const std::string& name, const Json& value) {
 std::string completion_error(const std::string& name, const Json& value) {
   if (name == "prompt") return "no error";
   const std::string stream = name == "stream_options" ? "\"stream\": true, " : "";
-  const std::string n = name == "best_of" ? "\"n\": " + value.dump() + ", " : "";
+  const std::string n = name == "min_tokens" ? "\"max_tokens\": 2147483647, "
+                        : name == "best_of"  ? "\"n\": " + value.dump() + ", "
+                                             : "";
   return api_error_of([&] { completion(stream + n + Json(name).dump() + ": " + value.dump()); });
 }
 
@@ -143,7 +146,10 @@ TEST_F(OpenApi, HoldsWhatIsAccepted) {
                          "function_call",
                          "functions",
                          "grammar",
+                         "guided_choice",
+                         "guided_grammar",
                          "guided_json",
+                         "guided_regex",
                          "include_reasoning",
                          "json_schema",
                          "length_penalty",
@@ -178,6 +184,7 @@ TEST_F(OpenApi, HoldsWhatIsAccepted) {
                          "store",
                          "stream",
                          "stream_options",
+                         "structured_outputs",
                          "suffix",
                          "temperature",
                          "thinking",

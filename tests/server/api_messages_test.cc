@@ -54,7 +54,7 @@ TEST(ApiMessages, NamesWhatIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"[]",
        "400 messages invalid_value: messages: expected a list of at least one message, found "
-       "an array."},
+       "an empty list."},
       {R"(["a"])", "400 messages[0] -: messages[0]: expected an object, found \"a\"."},
       {R"([{"content": "a"}])",
        "400 messages[0].role missing_required_parameter: messages[0].role: expected one of "

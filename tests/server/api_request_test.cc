@@ -128,7 +128,7 @@ TEST(ApiRequest, PromptsOfACompletion) {
   };
   EXPECT_EQ(error("[]"),
             "400 prompt invalid_value: prompt: expected a text, a list of texts, token ids, or a "
-            "list of those, found an array.");
+            "list of those, found an empty list.");
   EXPECT_EQ(error("3").substr(0, 26), "400 prompt invalid_value: ");
   EXPECT_EQ(error(R"(["a", 1])"),
             "400 prompt[1] invalid_value: prompt[1]: expected a text, found 1.");
@@ -195,7 +195,8 @@ TEST(ApiRequest, NamesWhatIsWrong) {
       {R"("stop": [""])",
        "400 stop invalid_value: stop[0]: expected a text of 1 to 1024 bytes, found \"\"."},
       {R"("stop": [[]])",
-       "400 stop invalid_value: stop[0]: expected a text of 1 to 1024 bytes, found an array."},
+       "400 stop invalid_value: stop[0]: expected a text of 1 to 1024 bytes, found an empty "
+       "list."},
       {R"("logit_bias": {"1024": 1})",
        "400 logit_bias invalid_value: logit_bias.1024: expected a token id from 0 to 1023 as key."},
       {R"("logit_bias": {" 1": 1})",
@@ -208,7 +209,8 @@ TEST(ApiRequest, NamesWhatIsWrong) {
       {R"("logprobs": 5)",
        "400 logprobs invalid_value: logprobs: expected true or false, found 5."},
       {R"("model": "gpt-4")",
-       "404 model model_not_found: The model \"gpt-4\" is not served here; \"tiny\" is."},
+       "404 model model_not_found: The model \"gpt-4\" is not served here; these are: \"tiny\", "
+       "\"alias\"."},
       {R"("store": true)",
        "400 store unsupported_parameter: store is not supported: answers are not kept."},
       {R"("service_tier": "flex")",
@@ -217,7 +219,7 @@ TEST(ApiRequest, NamesWhatIsWrong) {
       {R"("functions": [])",
        "400 functions unsupported_parameter: functions is not supported: use tools."},
       {R"("modalities": ["audio"])",
-       "400 modalities invalid_value: modalities: expected [\"text\"], found an array."},
+       "400 modalities invalid_value: modalities: expected [\"text\"], found a list."},
       {R"("consensus": "most")",
        "400 consensus invalid_value: consensus: expected one of \"exact\", \"rejection\", \"kl\", "
        "found \"most\"."},
@@ -273,7 +275,7 @@ TEST(ApiRequest, NamesWhatIsWrongInACompletion) {
 
 TEST(ApiRequest, BodiesThatAreNoJson) {
   EXPECT_EQ(body_error(""), "400 - -: The body is empty, expected a JSON object.");
-  EXPECT_EQ(body_error("[]"), "400 - -: The body: expected an object, found an array.");
+  EXPECT_EQ(body_error("[]"), "400 - -: The body: expected an object, found an empty list.");
   EXPECT_EQ(body_error("{"), "400 - -: The body is not valid JSON (at byte 2).");
   EXPECT_EQ(body_error(chat_body(R"("seed": 1, "seed": 2)")),
             "400 seed -: The key \"seed\" occurs twice in one object.");
@@ -353,6 +355,26 @@ TEST(ApiRequest, SaysOnlyWhatIsNotTheServersDefault) {
   EXPECT_EQ(said.sampling.presence_penalty, 0);
 }
 
+TEST(ApiRequest, WhereAnAnswerEnds) {
+  const GenerateOptions options =
+      chat(R"("min_tokens": 3, "max_tokens": 3, "stop_token_ids": [7, 1023])").options;
+  EXPECT_EQ(options.min_new_tokens, 3);
+  EXPECT_EQ(options.stop_token_ids, (std::vector<int32_t>{7, 1023}));
+  EXPECT_EQ(completion_error(R"("min_tokens": 17)"),
+            "400 min_tokens invalid_value: min_tokens: expected at most max_tokens, which is 16, "
+            "found 17.");
+  EXPECT_EQ(chat_error(R"("min_tokens": 17)"), "no error");
+  EXPECT_EQ(chat_error(R"("min_tokens": 1, "grammar": "root ::= \"a\"")"),
+            "400 min_tokens invalid_value: min_tokens: the form of the answer alone says where it "
+            "may end.");
+  EXPECT_EQ(chat_error(R"("min_tokens": -1)"),
+            "400 min_tokens invalid_value: min_tokens: expected a whole number from 0 to "
+            "2147483647, found -1.");
+  EXPECT_EQ(chat_error(R"("stop_token_ids": [1024])"),
+            "400 stop_token_ids invalid_value: stop_token_ids[0]: expected a token id from 0 to "
+            "1023, found 1024.");
+}
+
 TEST(ApiErrors, OfTheEngineAndTheirBodies) {
   EXPECT_EQ(error_body(api_error(Error(ErrorKind::kInput, "too long"), "messages")),
             R"({"error":{"message":"too long","type":"invalid_request_error",)"
@@ -361,6 +383,8 @@ TEST(ApiErrors, OfTheEngineAndTheirBodies) {
   EXPECT_EQ(internal.status, 500);
   EXPECT_EQ(std::string(internal.what()).find("secret"), std::string::npos);
   EXPECT_EQ(queue_full().status, 429);
+  EXPECT_STREQ(model_not_found("x", {"a", "b", "c", "d", "e"}).what(),
+               "The model \"x\" is not served here; these are: \"a\", \"b\", \"c\" and 2 more.");
   EXPECT_EQ(unsupported_endpoint("/v1/embeddings").status, 404);
   const HttpAnswer loading = error_answer(not_ready("The model is being loaded."));
   EXPECT_EQ(loading.status, 503);

@@ -74,7 +74,7 @@ class Ready(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = cls.enterClassContext(serve("--alias", "small", "--alias", "tiny-model"))
+        cls.server = cls.enterClassContext(serve("--alias", "small", "--served-model-name", "tiny-model"))
         cls.url = cls.server.url
 
     def refused(self, status, param, body, path="/v1/chat/completions", **more):
@@ -87,7 +87,10 @@ class Ready(unittest.TestCase):
         return error
 
     def test_health_and_the_names_of_the_model(self):
-        self.assertEqual(fetch(f"{self.url}/health")[::2], (200, {"status": "ok"}))
+        for path in ("/health", "/v1/health"):
+            self.assertEqual(fetch(f"{self.url}{path}")[::2], (200, {"status": "ok"}))
+        version = subprocess.run([BINARY, "version"], capture_output=True, text=True).stdout
+        self.assertIn(fetch(f"{self.url}/version")[2]["version"], version)
         models = fetch(f"{self.url}/v1/models")[2]
         self.assertEqual([model["id"] for model in models["data"]], ["small", "tiny-model"])
         self.assertEqual(fetch(f"{self.url}/v1/models/tiny-model")[2], models["data"][1])
@@ -105,6 +108,43 @@ class Ready(unittest.TestCase):
             self.assertEqual(answer["id"], f"chatcmpl-{own}")
             line = self.server.wait_for(re.escape(own) + " .*", 5)[0]
             self.assertRegex(line, r" 127\.0\.0\.1 POST /v1/chat/completions 200 \d+ B [\d.]+ ms$")
+
+    def test_probes_leave_no_line_in_the_log(self):
+        for path in ("/health", "/v1/health", "/metrics"):
+            self.assertEqual(fetch(f"{self.url}{path}", headers={"X-Request-Id": "probe-fine"})[0], 200)
+            self.assertEqual(fetch(f"{self.url}{path}", {}, headers={"X-Request-Id": "probe-wrong"})[0], 405)
+            self.server.wait_for(f"probe-wrong 127.0.0.1 POST {path} 405", 5)
+        self.assertEqual([line for line in self.server.lines if "probe-fine" in line], [])
+
+    def test_an_answer_ends_where_it_is_told_to(self):
+        def ask(**more):
+            answer = fetch(f"{self.url}/v1/completions", {"prompt": "The end", "temperature": 0, "ignore_eos": True, **more})
+            self.assertEqual(answer[0], 200, answer)
+            return answer[2]["choices"][0]["finish_reason"], answer[2]["usage"]["completion_tokens"], answer[2]["choices"][0]["text"]
+        bias = {"7": 100}  # whatever the model thinks
+        self.assertEqual(ask(max_tokens=20, logit_bias=bias, stop_token_ids=[7]), ("stop", 1, ""))
+        for draft_max in (-1, 0, 7):
+            self.assertEqual(ask(max_tokens=20, logit_bias=bias, stop_token_ids=[7], min_tokens=9, draft_max=draft_max)[:2], ("stop", 10))
+
+    def test_forms_by_the_names_of_others(self):
+        word = {"type": "string", "enum": ["tea"]}
+        for form in ({"response_format": {"type": "json_object", "schema": word}}, {"guided_json": word},
+                     {"guided_json": json.dumps(word)}, {"guided_grammar": r'root ::= "\"tea\""'}, {"guided_choice": ['"tea"']},
+                     {"structured_outputs": {"choice": ['"tea"']}}):
+            answer = fetch(f"{self.url}/v1/chat/completions", {**CHAT, "max_tokens": 40, **form})[2]
+            self.assertEqual(answer["choices"][0]["message"]["content"], '"tea"', form)
+        self.refused(400, "guided_json", {**CHAT, "guided_json": {"not": {}}})
+        self.refused(400, "guided_choice", {**CHAT, "guided_choice": ["a"], "guided_json": {}})
+
+    def test_a_form_that_fails_while_it_is_written_is_named(self):
+        grammar = 'root ::= a{200}\na ::= (b{100})\nb ::= [a-z]? [A-Z]? " "?'
+        body = {"prompt": "Say anything.", "max_tokens": 8}
+        for name in ("grammar", "guided_grammar"):
+            error = self.refused(400, name, {**body, name: grammar}, "/v1/completions")
+            self.assertIn("too expensive", error["message"])
+            events = fetch(f"{self.url}/v1/completions", {**body, name: grammar, "stream": True})[2]
+            last = json.loads(events.strip().split("\n\n")[-2].removeprefix("data: "))
+            self.assertEqual(last["error"], error)
 
     def test_wrong_requests_are_told_what_is_wrong(self):
         self.assertIn("max_tokens", self.refused(400, "max_token", {**CHAT, "max_token": 3})["message"])
@@ -261,6 +301,17 @@ class Ready(unittest.TestCase):
             file.write(json.dumps({**CHAT, "metadata": {"padding": "x" * 2_000_000}}).encode())
             file.flush()
             self.assertIn('"choices"', curl(chat, "-H", "Expect: 100-continue", "--data-binary", f"@{file.name}"))
+
+    def test_the_examples_of_the_grammars(self):
+        """docs/grammar.md: each curl, and what it says comes back."""
+        text = (pathlib.Path(ROOT) / "docs/grammar.md").read_text()
+        examples = re.findall(r"^```sh\n(curl .*?)^```\n\n.*?`/(.+?)/`", text, re.M | re.S)
+        self.assertEqual(len(examples), 2)
+        for command, pattern in examples:
+            command = command.replace("http://localhost:8080", self.url)
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], capture_output=True, text=True, timeout=60)
+            content = json.loads(done.stdout)["choices"][0]["message"]["content"]
+            self.assertRegex(content, f"^{pattern}$")
 
     def test_the_page_and_its_parts(self):
         status, headers, page = fetch(f"{self.url}/")
@@ -457,7 +508,7 @@ class Begins(unittest.TestCase):
         self.refused(2, "-n 0", "--port", "0", "-n", "0")
 
     def test_places_are_as_many_as_asked_for(self):
-        for flag in ("-np", "--parallel", "--decode-batch-size"):
+        for flag in ("-np", "--parallel", "--decode-batch-size", "--max-num-seqs"):
             with serve(flag, "2") as server:
                 stream = Stream(server.url)
                 eventually(lambda: metrics(server.url)["orthrus_batch_size"] > 0, "a step")
