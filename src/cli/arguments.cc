@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "cli/foreign_flags.h"
 #include "formats/printable.h"
 
 namespace orthrus {
@@ -44,6 +45,7 @@ void refuse_unknown_word(const std::string& argument) {
     return i < argument.size() && std::isalpha(static_cast<unsigned char>(argument[i]));
   };
   if (argument.starts_with("-") && letter(1) && letter(2)) {
+    refuse_foreign_flag(argument.substr(0, argument.find('=')));
     fail_usage("unknown flag {}: `orthrus COMMAND --help` lists them", printable(argument));
   }
 }
@@ -55,9 +57,7 @@ void refuse_logical_batch(const std::string& argument) {
                                    argument[i] == '=' || argument[i] == '-');
   };
   if (argument != "-b" && !(argument.starts_with("-b") && digit(2))) return;
-  fail_usage(
-      "-b: llama.cpp's logical batch does not exist here: -ub says how many prompt tokens a pass "
-      "takes, --batch (generate, plan) how many sequences run at once");
+  refuse_foreign_flag("-b");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mapped_file.h"
 #include "base/nearest.h"
+#include "cli/foreign_flags.h"
 #include "formats/printable.h"
 
 namespace orthrus {
@@ -124,6 +125,8 @@ class ConfigReader {
     if (name == "use-diffusion-mode") return apply_use_diffusion_mode(key, value);
     if (CLI::Option* option = find(name)) return set(*option, key, value);
     if (std::find(all_flags_.begin(), all_flags_.end(), name) == all_flags_.end()) {
+      const std::string_view hint = foreign_flag_hint("--" + name);
+      if (!hint.empty()) fail_usage("{}: no key {} here: {}", path_, printable(key), hint);
       fail_usage("{}: unknown key {}{}: keys are the long names of flags, as --help lists them",
                  path_, printable(key), nearest_hint(name, all_flags_));
     }

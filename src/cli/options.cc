@@ -206,7 +206,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->capture_default_str()
       ->group(group);
   app.add_option(
-         "-c,--ctx-size,--max-seq-len", flags.context,
+         "-c,--ctx-size,--max-seq-len,--max-model-len", flags.context,
          fmt::format("tokens of prompt and answer together, 0: the model's limit (default {})",
                      kDefaultContext))
       ->check(number_in(0, INT32_MAX))

@@ -15,6 +15,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/config_file.h"
+#include "cli/foreign_flags.h"
 #include "cli/terminal.h"
 #include "cli/version.h"
 #include "formats/printable.h"
@@ -79,6 +80,7 @@ void refuse_extras(const CLI::App& app, const char* command) {
   const std::string& first = extras.front();
   if (!flag || !first.starts_with('-')) fail_usage("unexpected argument {}", printable(first));
   const std::string name = first.substr(0, first.find('='));
+  refuse_foreign_flag(name);
   fail_usage("unknown flag {}{}: `orthrus {} --help` lists them", printable(name),
              nearest_hint(name.substr(std::min<size_t>(2, name.size())), long_flags(app), "--"),
              command);

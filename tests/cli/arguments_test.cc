@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "cli/foreign_flags.h"
 
 namespace orthrus {
 namespace {
@@ -30,32 +31,45 @@ TEST(CanonicalArguments, TouchesNothingBehindTwoDashes) {
             (Words{"--ubatch-size", "1", "--", "-ub", "-p", "-x"}));
 }
 
-// CLI11 would read these as clusters of short flags: -hff as --help with exit code 0.
+std::string error_of(const Words& arguments) {
+  try {
+    canonical_arguments(arguments);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUsage);
+    return error.what();
+  }
+  return "no error";
+}
+
+// CLI11 would read these as clusters of short flags: -hx as --help with exit code 0.
 TEST(Arguments, WordsBehindOneDashThatAreNoFlagsAreRefused) {
-  for (const char* word : {"-ngl", "-hff", "-cnv", "-fa"}) {
-    try {
-      canonical_arguments({"-m", "model", word, "99"});
-      ADD_FAILURE() << word;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-      EXPECT_EQ(std::string(error.what()),
-                std::string("unknown flag ") + word + ": `orthrus COMMAND --help` lists them");
-    }
+  for (const std::string word : {"-hx", "-nope", "-fax"}) {
+    EXPECT_EQ(error_of({"-m", "model", word, "99"}),
+              "unknown flag " + word + ": `orthrus COMMAND --help` lists them");
   }
   const std::vector<std::string> fine = {"-n5", "-5",           "-",    "-v", "-p",
                                          "x",   "--logit-bias", "5-inf"};
   EXPECT_EQ(canonical_arguments(fine), fine);
 }
 
-TEST(Arguments, TheLogicalBatchOfLlamaCppIsExplained) {
+TEST(Arguments, FlagsOfLlamaCppAreExplained) {
+  for (const char* word : {"-ngl", "-ngl=99"}) {
+    EXPECT_EQ(error_of({"-m", "model", word, "99"}),
+              "no flag -ngl here: the CPU does all work, on the threads of -t");
+  }
+  EXPECT_EQ(error_of({"-fa"}), "no flag -fa here: there is one kind of attention, for any length");
   for (const char* word : {"-b", "-b512", "-b=512"}) {
-    try {
-      canonical_arguments({word, "512"});
-      ADD_FAILURE() << word;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::kUsage);
-      EXPECT_NE(std::string(error.what()).find("-ub says"), std::string::npos) << error.what();
-    }
+    EXPECT_NE(error_of({word, "512"}).find("no flag -b here: "), std::string::npos);
+  }
+}
+
+TEST(ForeignFlags, AreKnownByTheirWholeNames) {
+  EXPECT_EQ(foreign_flag_hint("--gpu-layers"), "the CPU does all work, on the threads of -t");
+  EXPECT_EQ(foreign_flag_hint("--n-cpu-moe"), "the CPU does all work, on the threads of -t");
+  EXPECT_EQ(foreign_flag_hint("--allowed-origins"), "serve has --cors-origin");
+  EXPECT_EQ(foreign_flag_hint("--keep"), "an answer ends where the context does");
+  for (const char* flag : {"", "-", "--", "-n", "--gpu", "gpu-layers", "--temp", " ", "-ng"}) {
+    EXPECT_EQ(foreign_flag_hint(flag), "") << flag;
   }
 }
 

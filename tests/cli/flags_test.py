@@ -75,6 +75,22 @@ class WrongFlags(ProgramTest):
         self.refuse(2, "a command comes first", "-m", TINY, "run")
         self.refuse(2, "--loud", "pull", "smollm2-135m", "--loud")
 
+    def test_flags_of_others_say_what_to_do_instead(self):
+        for command in (*COMMANDS, "serve"):
+            given = ["OWNER/NAME"] if command == "pull" else [] if command in ("version", "adapter") else ["-m", TINY]
+            self.refuse(2, "no flag --mlock here: weights are copied into memory", command, *given, "--mlock")
+            self.refuse(2, "no flag --gpu-layers here: the CPU does all work", command, *given, "--gpu-layers=99")
+            self.refuse(2, "no flag -ngl here: the CPU does all work", command, *given, "-ngl", "99")
+        self.refuse(2, "no flag --tensor-parallel-size here: one process", "serve", "-m", TINY, "--tensor-parallel-size", "2")
+        self.refuse(2, "no flag --max-num-seqs here: it is a flag of serve", "run", "-m", TINY, "--max-num-seqs", "2", "x")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("flash_attn: true\n")
+            file.flush()
+            self.refuse(2, r"\.yaml: no key flash_attn here: there is one kind of attention", "run", "-m", TINY, "--config", file.name, "x")
+
+    def test_names_that_vllm_gives_the_context(self):
+        self.assertEqual(json.loads(self.succeed("plan", "-m", TINY, "--max-model-len", "128", "--json"))["context"], 128)
+
     def test_what_is_near_to_nothing_points_to_the_help(self):
         self.refuse(2, "unknown command xyzzy: `orthrus --help` lists them$", "xyzzy")
         self.refuse(2, "unknown flag --xyzzy: `orthrus run --help` lists them$", "run", "-m", TINY, "--xyzzy")
@@ -103,7 +119,7 @@ class WrongFlags(ProgramTest):
         self.assertEqual(self.answer("-n", "2", "-p", "")["token_ids"], self.answer("-n", "2", "")["token_ids"])
 
     def test_flags_of_llama_cpp_that_mean_something_else(self):
-        self.refuse(2, "logical batch does not exist here: -ub says .*--batch", "generate", "-m", TINY, "-b", "512")
+        self.refuse(2, "no flag -b here: llama.cpp's logical batch does not exist: -ub says .*--batch", "generate", "-m", TINY, "-b", "512")
         self.refuse(2, "expected bf16 or f32, found .f16. .*bf16 takes as many bytes as f16", "run", "-m", TINY, "-ctk", "f16", "x")
 
     def test_draft_flags_without_the_dual_view(self):
