@@ -193,6 +193,12 @@ class ServeCommand : public Command {
         ->check(CLI::IsMember({"mixed", "separate"}))
         ->capture_default_str()
         ->group(group);
+    app.add_option("--prefill-share", scheduler_.prefill_share,
+                   "time that prompts may add to the steps of running answers, as a share of it; "
+                   "more reads prompts faster, less keeps the answers' pace")
+        ->check(number_in(0.01, 1000))
+        ->capture_default_str()
+        ->group(group);
     app.add_option("--kv-cache-memory-budget-gb", kv_budget_gb_,
                    "GiB of keys and values, at most 80 % of the memory that is free")
         ->check(number_in(0, 1e6))
