@@ -1,14 +1,11 @@
-#include <cmath>
-#include <cstring>
+#include <algorithm>
 #include <vector>
 
-#include "base/dtype.h"
 #include "base/error.h"
-#include "kernels/ggml_blocks.h"
 #include "kernels/pack_panel.h"
 #include "kernels/packed_form.h"
 #include "kernels/packed_matrix.h"
-#include "kernels/quantize.h"
+#include "kernels/source_rows.h"
 
 namespace orthrus {
 namespace {
@@ -57,42 +54,6 @@ PackedLayout layout_of(TensorType form) {
           .has_offset = g.has_offset,
           .lookup = g.lookup};
 }
-
-// Reads rows of a source in the order that the packed matrix wants them.
-class SourceRows {
- public:
-  explicit SourceRows(const MatrixSource& source)
-      : source_(source), bytes_(row_bytes(source.type, source.cols)) {}
-
-  std::span<const std::byte> raw(int64_t row) const {
-    return source_.data.subspan(static_cast<size_t>(file_row(row)) * bytes_, bytes_);
-  }
-
-  void values(int64_t row, float* out) const {
-    dequantize(source_.type, raw(row), {out, static_cast<size_t>(source_.cols)});
-    if (source_.type != TensorType::kI8) return;
-    const float scale = row_scale(row);
-    for (int64_t k = 0; k < source_.cols; ++k) out[k] *= scale;
-  }
-
-  float row_scale(int64_t row) const {
-    return source_.row_scales[static_cast<size_t>(file_row(row))];
-  }
-
-  const MatrixSource& source() const { return source_; }
-
- private:
-  // ggml's rotary embedding interleaves the two halves of a head (see TensorInfo).
-  int64_t file_row(int64_t row) const {
-    if (source_.interleaved_heads == 0) return row;
-    const int64_t head_dim = source_.rows / source_.interleaved_heads;
-    const int64_t i = row % head_dim;
-    return row - i + 2 * (i % (head_dim / 2)) + i / (head_dim / 2);
-  }
-
-  const MatrixSource& source_;
-  size_t bytes_;
-};
 
 }  // namespace
 
@@ -148,55 +109,19 @@ class MatrixPacker {
   void pack_groups(int64_t p, std::vector<float>& values, std::byte* panel) const {
     const GroupForm form = group_form(form_);
     const int64_t block = traits(form_).block_elements;
-    const bool from_values = source_type() != form_ && source_type() != TensorType::kI8;
-    if (from_values) read_values(p, values);
+    if (rows_.quantises(form_)) read_values(p, values);
     ChunkPacker chunk(form);
     DecodedBlock decoded;
     for (int64_t k = 0; k < matrix_.cols_; k += form.chunk, panel += form.bytes()) {
       chunk.clear();
       for (int64_t lane = 0; lane < lanes_of(p); ++lane) {
         for (int64_t i = 0; i < form.chunk && k + i < matrix_.cols_; i += block) {
-          const int64_t row = p * kLanes + lane;
-          from_values ? quantize(values.data() + lane * matrix_.cols_, row, k + i, decoded)
-                      : read_block(row, k + i, decoded);
+          rows_.block(form_, p * kLanes + lane, k + i, values.data() + lane * matrix_.cols_,
+                      decoded);
           chunk.put(lane, i, block, decoded);
         }
       }
       chunk.store(panel);
-    }
-  }
-
-  void read_block(int64_t row, int64_t k, DecodedBlock& out) const {
-    const std::byte* raw = rows_.raw(row).data();
-    if (source_type() == TensorType::kI8) return read_i8(raw, row, k, out);
-    const TensorTypeTraits& t = traits(form_);
-    decode_block(form_, raw + static_cast<size_t>(k / t.block_elements) * t.block_bytes, out);
-    if (!std::isfinite(f16_to_f32(out.scale)) || !std::isfinite(f16_to_f32(out.offset))) {
-      fail("row {}, column {}: the scale of a {} block is not finite", row, k, t.name);
-    }
-  }
-
-  void read_i8(const std::byte* raw, int64_t row, int64_t k, DecodedBlock& out) const {
-    const int64_t count = std::min<int64_t>(kQuantBlock, matrix_.cols_ - k);
-    std::memset(out.codes, 128, kQuantBlock);
-    for (int64_t i = 0; i < count; ++i) {
-      out.codes[i] = static_cast<uint8_t>(std::to_integer<uint8_t>(raw[k + i]) ^ 0x80);
-    }
-    out.scale = f32_to_f16(rows_.row_scale(row));
-    out.offset = 0;
-    if (!std::isfinite(f16_to_f32(out.scale))) {
-      fail("row {}: its scale {} is not a finite half", row, rows_.row_scale(row));
-    }
-  }
-
-  void quantize(const float* values, int64_t row, int64_t k, DecodedBlock& out) const {
-    float padded[kQuantBlock] = {};
-    const int64_t count = std::min<int64_t>(kQuantBlock, matrix_.cols_ - k);
-    std::memcpy(padded, values + k, static_cast<size_t>(count) * sizeof(float));
-    bool fits = form_ == TensorType::kQ8_0 ? quantize_q8(padded, out) : quantize_q4(padded, out);
-    if (!fits) {
-      fail("row {}, columns {} to {}: a value is not finite or too large to be quantised", row, k,
-           k + count - 1);
     }
   }
 

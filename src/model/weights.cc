@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "formats/tensor_names.h"
+#include "kernels/source_rows.h"
 #include "model/head_format.h"
 
 namespace orthrus {
@@ -55,17 +56,9 @@ class TensorReader {
   std::vector<float> vector(std::string_view name, int64_t size) {
     const TensorInfo& info = tensors_.require(name, std::array{size});
     std::vector<float> values(static_cast<size_t>(size));
-    dequantize(info.type, info.data, values);
-    if (info.interleaved_heads > 0) {
-      // As TensorInfo says: file row h*D + 2*i + j is row h*D + j*D/2 + i.
-      const std::vector<float> file = values;
-      const int64_t dim = size / info.interleaved_heads;
-      for (int64_t r = 0; r < size; ++r) {
-        const int64_t within = r % dim;
-        const int64_t target = r - within + (within % 2) * (dim / 2) + within / 2;
-        values[static_cast<size_t>(target)] = file[static_cast<size_t>(r)];
-      }
-    }
+    const MatrixSource column{info.type, info.data, size, 1, info.interleaved_heads, {}};
+    const SourceRows rows(column);
+    for (int64_t i = 0; i < size; ++i) rows.values(i, &values[static_cast<size_t>(i)]);
     return values;
   }
 

@@ -172,6 +172,14 @@ TEST(Pack, Int8WithRowScales) {
   EXPECT_EQ(q8.form(), TensorType::kQ8_0);
   EXPECT_EQ(unpacked(q8), expected);
   EXPECT_EQ(unpacked(pack(source, WeightFormat::kF32, pool)), expected);
+  // 4 bits are made of the values, as of the same values in float32.
+  const MatrixSource floats{.type = TensorType::kF32,
+                            .data = std::as_bytes(std::span(expected)),
+                            .rows = rows,
+                            .cols = cols};
+  const PackedMatrix q4 = pack(source, WeightFormat::kQ4, pool);
+  EXPECT_EQ(q4.form(), TensorType::kQ4_0);
+  EXPECT_EQ(unpacked(q4), unpacked(pack(floats, WeightFormat::kQ4, pool)));
   source.row_scales = {};
   EXPECT_THROW(pack(source, WeightFormat::kAuto, pool), Error);
 }
