@@ -12,40 +12,60 @@
 namespace orthrus {
 namespace {
 
-bool write_all(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return ::fsync(fd) == 0;
-}
+constexpr size_t kBufferBytes = size_t{1} << 20;
 
 }  // namespace
 
-void check_replaceable(const std::string& path) {
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(path), temporary_(fmt::format("{}.{}.tmp", path, ::getpid())) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     fail("{}: cannot be written: not a regular file", path);
   }
+  ::unlink(temporary_.c_str());  // of a process that was killed
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail_write();
 }
 
-void write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
-  check_replaceable(path);
-  const std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) fail("{}: cannot be written: {}", path, std::strerror(errno));
-  const bool written = write_all(fd, bytes);
-  int error = errno;
-  const bool closed = ::close(fd) == 0;
-  if (written && !closed) error = errno;
-  if (written && closed) {
-    if (::rename(temporary.c_str(), path.c_str()) == 0) return;
-    error = errno;
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::append(std::span<const std::byte> bytes) {
+  if (buffer_.size() + bytes.size() > kBufferBytes) flush();
+  if (bytes.size() > kBufferBytes) return write(bytes);
+  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+}
+
+void AtomicFile::commit() {
+  flush();
+  if (::fsync(fd_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail_write();
+  ::close(fd_);  // after fsync it has nothing left to say
+  fd_ = -1;
+}
+
+void AtomicFile::flush() {
+  write(buffer_);
+  buffer_.clear();
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_write();
+    bytes = bytes.subspan(static_cast<size_t>(written));
   }
-  ::unlink(temporary.c_str());
-  fail("{}: cannot be written: {}", path, std::strerror(error));
+}
+
+void AtomicFile::fail_write() { fail("{}: cannot be written: {}", path_, std::strerror(errno)); }
+
+void write_file_atomically(const std::string& path, std::span<const std::byte> bytes) {
+  AtomicFile file(path);
+  file.append(bytes);
+  file.commit();
 }
 
 void write_file_atomically(const std::string& path, const std::string& text) {

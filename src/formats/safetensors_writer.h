@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/tensor_type.h"
 
 namespace orthrus {
@@ -18,16 +19,11 @@ struct SafetensorsEntry {
   std::vector<int64_t> shape;
 };
 
-/// Writes one safetensors file, front to back, atomically: all goes to a temporary file beside
-/// `path`, which commit() renames. A full disk or an exception leaves `path` as it was and no
-/// temporary file. Errors are Error(kInput) naming the path.
+/// Writes one safetensors file, front to back, as an AtomicFile.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::string& path, const std::vector<SafetensorsEntry>& entries,
                     const std::map<std::string, std::string>& metadata);
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
 
   /// The next bytes of the data, in order of `entries`, row-major, in any pieces.
   void append(std::span<const std::byte> bytes);
@@ -35,13 +31,7 @@ class SafetensorsWriter {
   void commit();
 
  private:
-  void flush();
-  [[noreturn]] void fail_write();
-
-  std::string path_;
-  std::string temporary_;
-  int fd_ = -1;
-  std::vector<std::byte> buffer_;
+  AtomicFile file_;
   uint64_t expected_ = 0;  // data bytes of all entries
   uint64_t appended_ = 0;
 };
