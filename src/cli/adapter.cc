@@ -88,7 +88,7 @@ class AdapterCommand : public Command {
     const AdapterSize size = measure(adapter);
     const char* trained_on = "not said";
     if (!adapter.base_hash.empty()) {
-      trained_on = adapter.base_hash == base_hash(*base.tensors) ? "this model" : "another model";
+      trained_on = is_base(base, adapter.base_hash) ? "this model" : "another model";
     }
     if (json_) {
       Json report = {{"path", adapter.path},

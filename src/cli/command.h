@@ -38,6 +38,7 @@ std::unique_ptr<Command> make_perplexity_command();
 std::unique_ptr<Command> make_tokenize_command();
 std::unique_ptr<Command> make_template_command();
 std::unique_ptr<Command> make_adapter_command();
+std::unique_ptr<Command> make_quantize_command();
 std::unique_ptr<Command> make_pull_command();
 std::unique_ptr<Command> make_version_command();
 

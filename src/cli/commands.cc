@@ -16,6 +16,7 @@ std::span<const CommandEntry> commands() {
       {"tokenize", "text to token ids and back", make_tokenize_command},
       {"template", "render a model's chat template", make_template_command},
       {"adapter", "show or convert diffusion weights", make_adapter_command},
+      {"quantize", "write a model as a GGUF file of 4, 8 or 16 bits", make_quantize_command},
       {"pull", "fetch a model from the Hugging Face hub", make_pull_command},
       {"version", "version, compiler, instruction sets and model folders", make_version_command},
   };

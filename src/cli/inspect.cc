@@ -11,11 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* architecture_name(Architecture architecture) {
-  if (architecture == Architecture::kQwen3) return "qwen3";
-  return architecture == Architecture::kQwen2 ? "qwen2" : "llama";
-}
-
 double bits(int64_t bytes, int64_t parameters) {
   return parameters ? 8.0 * static_cast<double>(bytes) / static_cast<double>(parameters) : 0;
 }

@@ -192,15 +192,26 @@ void add_model_flag(CLI::App& app, std::string& model) {
       ->group("Model");
 }
 
+void add_view_flags(CLI::App& app, ModelFlags& flags) {
+  app.add_option("--adapter", flags.adapter,
+                 "diffusion weights: a path, or \"copy\" for untrained ones (default: the model's)")
+      ->group("Model");
+  app.add_option("--view", flags.view, "dual: with the diffusion view; ar: without")
+      ->check(CLI::IsMember({"dual", "ar"}))
+      ->group("Model");
+}
+
+void add_threads_flag(CLI::App& app, int& threads) {
+  app.add_option("-t,--threads", threads, "0: all that this process may use")
+      ->check(number_in(0, 1024))
+      ->capture_default_str()
+      ->group("Model");
+}
+
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   const char* group = "Model";
   add_model_flag(app, flags.model);
-  app.add_option("--adapter", flags.adapter,
-                 "diffusion weights: a path, or \"copy\" for untrained ones (default: the model's)")
-      ->group(group);
-  app.add_option("--view", flags.view, "dual: with the diffusion view; ar: without")
-      ->check(CLI::IsMember({"dual", "ar"}))
-      ->group(group);
+  add_view_flags(app, flags);
   app.add_option("--weights", flags.weights, "runtime format; auto keeps the file's precision")
       ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
       ->capture_default_str()
@@ -211,10 +222,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
                      kDefaultContext))
       ->check(number_in(0, INT32_MAX))
       ->group(group);
-  app.add_option("-t,--threads", flags.threads, "0: all that this process may use")
-      ->check(number_in(0, 1024))
-      ->capture_default_str()
-      ->group(group);
+  add_threads_flag(app, flags.threads);
   app.add_option("--ubatch-size", flags.ubatch, "(-ub) most prompt tokens a pass")
       ->check(number_in(1, 65536))
       ->capture_default_str()

@@ -52,6 +52,9 @@ struct PromptFlags {
 };
 
 void add_model_flag(CLI::App& app, std::string& model);
+void add_view_flags(CLI::App& app, ModelFlags& flags);  ///< --adapter and --view
+void add_threads_flag(CLI::App& app, int& threads);
+/// All of ModelFlags.
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 CLI::Option* add_draft_max_flag(CLI::App& app, std::string& draft_max);

@@ -13,8 +13,7 @@ namespace {
 /// A mismatch is a warning: a fine-tune of the base, or the same weights in another file type,
 /// draft almost as well, and the text never depends on it.
 void check_base(const Adapter& adapter, const Checkpoint& checkpoint) {
-  if (adapter.base_hash.empty()) return;
-  if (adapter.base_hash != base_hash(*checkpoint.tensors)) {
+  if (!adapter.base_hash.empty() && !is_base(checkpoint, adapter.base_hash)) {
     spdlog::warn(
         "adapter {} was trained on another base than {}: drafts may be poor (the text is not "
         "affected)",

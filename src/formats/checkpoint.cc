@@ -95,7 +95,11 @@ Checkpoint open_checkpoint(const std::string& path) {
   check_tensors(*checkpoint.tensors, ar_tensors(checkpoint.config));
   if (checkpoint.config.is_orthrus) {
     refuse_diffusion_biases(*checkpoint.tensors);
-    check_tensors(*checkpoint.tensors, diffusion_tensors(checkpoint.config));
+    std::vector<TensorSpec> specs = diffusion_tensors(checkpoint.config);
+    if (checkpoint.config.mask_token_id < 0) {
+      specs.push_back({std::string(kMaskEmbeddingName), {checkpoint.config.hidden_size}});
+    }
+    check_tensors(*checkpoint.tensors, specs);
   }
   return checkpoint;
 }
@@ -118,6 +122,10 @@ std::string base_hash(const TensorSource& tensors) {
     hash.add(tensor->data.last(size));
   }
   return hash.hex();
+}
+
+bool is_base(const Checkpoint& checkpoint, const std::string& hash) {
+  return hash == checkpoint.config.quantized_from || hash == base_hash(*checkpoint.tensors);
 }
 
 }  // namespace orthrus

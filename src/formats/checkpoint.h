@@ -24,4 +24,7 @@ Checkpoint open_checkpoint(const std::string& path);
 /// `_diff` one, in order of name. The same weights in another container or type give another hash.
 std::string base_hash(const TensorSource& tensors);
 
+/// Whether `hash` is the base_hash of this model, or of the one that it was quantised from.
+bool is_base(const Checkpoint& checkpoint, const std::string& hash);
+
 }  // namespace orthrus

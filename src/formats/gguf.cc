@@ -28,29 +28,6 @@ constexpr const char* type_name() {
   if constexpr (std::is_same_v<T, std::vector<std::string_view>>) return "a list of strings";
 }
 
-/// The paths of all parts of a "...-00002-of-00003.gguf", or that path alone.
-std::vector<std::string> part_paths(const std::string& path) {
-  constexpr std::string_view kPattern = "-00000-of-00000.gguf";
-  std::vector<std::string> single = {path};
-  if (path.size() <= kPattern.size()) return single;
-  const size_t start = path.size() - kPattern.size();
-  const std::string_view tail = std::string_view(path).substr(start);
-  for (size_t i = 0; i < kPattern.size(); ++i) {
-    const bool digit = tail[i] >= '0' && tail[i] <= '9';
-    if (kPattern[i] == '0' ? !digit : tail[i] != kPattern[i]) return single;
-  }
-  const int part = std::stoi(std::string(tail.substr(1, 5)));
-  const int count = std::stoi(std::string(tail.substr(10, 5)));
-  if (part < 1 || part > count || count > kMaxParts) {
-    fail("{}: part {} of {}, expected 1 to at most {} parts", path, part, count, kMaxParts);
-  }
-  std::vector<std::string> paths;
-  for (int i = 1; i <= count; ++i) {
-    paths.push_back(fmt::format("{}-{:05}-of-{:05}.gguf", path.substr(0, start), i, count));
-  }
-  return paths;
-}
-
 }  // namespace
 
 const GgufValue* GgufMetadata::find(std::string_view key) const {
@@ -79,8 +56,30 @@ template std::optional<std::vector<int64_t>> GgufMetadata::get(std::string_view)
 template std::optional<std::vector<double>> GgufMetadata::get(std::string_view) const;
 template std::optional<std::vector<std::string_view>> GgufMetadata::get(std::string_view) const;
 
+std::vector<std::string> gguf_parts(const std::string& path) {
+  constexpr std::string_view kPattern = "-00000-of-00000.gguf";
+  std::vector<std::string> single = {path};
+  if (path.size() <= kPattern.size()) return single;
+  const size_t start = path.size() - kPattern.size();
+  const std::string_view tail = std::string_view(path).substr(start);
+  for (size_t i = 0; i < kPattern.size(); ++i) {
+    const bool digit = tail[i] >= '0' && tail[i] <= '9';
+    if (kPattern[i] == '0' ? !digit : tail[i] != kPattern[i]) return single;
+  }
+  const int part = std::stoi(std::string(tail.substr(1, 5)));
+  const int count = std::stoi(std::string(tail.substr(10, 5)));
+  if (part < 1 || part > count || count > kMaxParts) {
+    fail("{}: part {} of {}, expected 1 to at most {} parts", path, part, count, kMaxParts);
+  }
+  std::vector<std::string> paths;
+  for (int i = 1; i <= count; ++i) {
+    paths.push_back(fmt::format("{}-{:05}-of-{:05}.gguf", path.substr(0, start), i, count));
+  }
+  return paths;
+}
+
 GgufFile::GgufFile(const std::string& path) : path_(path) {
-  for (const std::string& part : part_paths(path)) {
+  for (const std::string& part : gguf_parts(path)) {
     parts_.push_back(std::make_unique<MappedFile>(part));
     add_part(parts_.back()->bytes(), part);
   }

@@ -31,12 +31,18 @@ class GgufMetadata {
   template <typename T>
   std::optional<T> get(std::string_view key) const;
   const std::vector<std::pair<std::string, GgufValue>>& entries() const { return entries_; }
+  /// Type number and value of entry i as they lie in the file.
+  std::span<const std::byte> encoded(size_t i) const { return encoded_[i]; }
 
  private:
   friend class GgufParser;
   std::vector<std::pair<std::string, GgufValue>> entries_;
+  std::vector<std::span<const std::byte>> encoded_;
   std::unordered_map<std::string, size_t> index_;
 };
+
+/// The paths of all parts of a "...-00002-of-00003.gguf", or that path alone.
+std::vector<std::string> gguf_parts(const std::string& path);
 
 /// A GGUF model (version 2 or 3, little endian), single or split ("-00001-of-00003.gguf": give any
 /// part, all are opened). Tensor names are translated to Hugging Face names; other names stay as
@@ -55,6 +61,8 @@ class GgufFile : public TensorSource {
   void drop(const TensorInfo& tensor) const override;
   std::string path() const override { return path_; }
   std::string unreadable_type(std::string_view name) const override;
+  /// Names and ggml types of all such tensors.
+  const std::unordered_map<std::string, std::string>& unreadable() const { return unreadable_; }
 
  private:
   void add_part(std::span<const std::byte> bytes, const std::string& name);

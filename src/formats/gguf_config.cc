@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "formats/gguf_keys.h"
 #include "formats/hf_config.h"
 #include "formats/printable.h"
 #include "formats/tensor_names.h"
@@ -15,7 +16,7 @@ class ArchitectureKeys {
  public:
   explicit ArchitectureKeys(const GgufFile& file)
       : file_(file),
-        name_(file.metadata().get<std::string_view>("general.architecture").value_or("")) {
+        name_(file.metadata().get<std::string_view>(gguf_key::kArchitecture).value_or("")) {
     if (name_.empty()) fail("{}: no general.architecture", file.path());
   }
 
@@ -44,17 +45,16 @@ class ArchitectureKeys {
 };
 
 void read_architecture(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig& config) {
-  if (keys.name() == "llama") {
-    config.architecture = Architecture::kLlama;
-  } else if (keys.name() == "qwen2") {
-    config.architecture = Architecture::kQwen2;
-  } else if (keys.name() == "qwen3") {
-    config.architecture = Architecture::kQwen3;
-    config.qk_norm = true;
-  } else {
+  std::optional<Architecture> architecture;
+  for (Architecture known : {Architecture::kLlama, Architecture::kQwen2, Architecture::kQwen3}) {
+    if (keys.name() == architecture_name(known)) architecture = known;
+  }
+  if (!architecture) {
     fail("{}: architecture {}, expected llama, qwen2 or qwen3", file.path(),
          printable(keys.name()));
   }
+  config.architecture = *architecture;
+  config.qk_norm = config.architecture == Architecture::kQwen3;
   // The file tells by its tensors: architectures fix no biases.
   auto has = [&](const char* part) { return file.find(layer_tensor(0, part)) != nullptr; };
   config.attention_bias = has("self_attn.q_proj.bias");
@@ -73,27 +73,27 @@ void read_sizes(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig&
     fail("{}: no tensor token_embd.weight of two dimensions", file.path());
   }
   config.vocab_size = embedding->shape[0];
-  config.hidden_size = keys.required("embedding_length");
-  config.intermediate_size = keys.required("feed_forward_length");
-  config.num_layers = keys.required("block_count");
-  config.num_heads = keys.required("attention.head_count");
-  config.num_kv_heads = keys.integer("attention.head_count_kv").value_or(config.num_heads);
-  config.max_position_embeddings = keys.required("context_length");
+  config.hidden_size = keys.required(gguf_key::kEmbeddingLength);
+  config.intermediate_size = keys.required(gguf_key::kFeedForwardLength);
+  config.num_layers = keys.required(gguf_key::kBlockCount);
+  config.num_heads = keys.required(gguf_key::kHeads);
+  config.num_kv_heads = keys.integer(gguf_key::kKvHeads).value_or(config.num_heads);
+  config.max_position_embeddings = keys.required(gguf_key::kContextLength);
   if (config.num_heads < 1) fail("{}: {} attention heads", file.path(), config.num_heads);
-  const auto key_length = keys.integer("attention.key_length");
+  const auto key_length = keys.integer(gguf_key::kKeyLength);
   if (!key_length && config.hidden_size % config.num_heads != 0) {
     fail("{}: embedding_length {} is not a multiple of {} heads, and there is no key_length",
          file.path(), config.hidden_size, config.num_heads);
   }
   config.head_dim = key_length.value_or(config.hidden_size / config.num_heads);
-  for (const char* part : {"attention.value_length", "rope.dimension_count"}) {
+  for (const char* part : {gguf_key::kValueLength, gguf_key::kRotaryDimensions}) {
     const int64_t value = keys.integer(part).value_or(config.head_dim);
     if (value != config.head_dim) {
       fail("{}: {} is {}, expected the head size {}", file.path(), keys.key(part), value,
            config.head_dim);
     }
   }
-  config.rms_norm_eps = keys.number("attention.layer_norm_rms_epsilon", 1e-6, 0, 1);
+  config.rms_norm_eps = keys.number(gguf_key::kNormEpsilon, 1e-6, 0, 1);
 }
 
 /// rope_freqs.weight: divisors computed by whoever made the file (Llama 3).
@@ -119,18 +119,18 @@ std::vector<float> rope_factors(const GgufFile& file, int64_t head_dim) {
 }
 
 void read_rope(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig& config) {
-  config.rope.theta = keys.number("rope.freq_base", 10000.0, 1, 1e12);
+  config.rope.theta = keys.number(gguf_key::kRotaryBase, 10000.0, 1, 1e12);
   config.rope.divisors = rope_factors(file, config.head_dim);
   const std::string type(
-      file.metadata().get<std::string_view>(keys.key("rope.scaling.type")).value_or("none"));
+      file.metadata().get<std::string_view>(keys.key(gguf_key::kRotaryScaling)).value_or("none"));
   if (type != "none" && type != "linear") {
-    fail("{}: {} is \"{}\", expected none or linear", file.path(), keys.key("rope.scaling.type"),
-         printable(type));
+    fail("{}: {} is \"{}\", expected none or linear", file.path(),
+         keys.key(gguf_key::kRotaryScaling), printable(type));
   }
   // Files from before rope.scaling.* say rope.scale_linear.
   const double old_factor = keys.number("rope.scale_linear", 1, 1, 1e6);
   const double factor =
-      type == "linear" ? keys.number("rope.scaling.factor", old_factor, 1, 1e6) : old_factor;
+      type == "linear" ? keys.number(gguf_key::kRotaryFactor, old_factor, 1, 1e6) : old_factor;
   if (factor == 1) return;
   if (config.rope.divisors.empty()) {
     config.rope.divisors.assign(static_cast<size_t>(config.head_dim / 2), 1.0f);
@@ -148,12 +148,13 @@ std::optional<int32_t> token(const GgufFile& file, const char* key, int64_t voca
 }
 
 void read_tokens(const GgufFile& file, ModelConfig& config) {
-  for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id"}) {
+  for (const char* key : gguf_key::kEnds) {
     auto id = token(file, key, config.vocab_size);
-    const bool is_new = id && (config.eos_token_ids.empty() || config.eos_token_ids[0] != *id);
-    if (is_new) config.eos_token_ids.push_back(*id);
+    if (!id) continue;
+    std::vector<int32_t>& ids = config.eos_token_ids;
+    if (std::find(ids.begin(), ids.end(), *id) == ids.end()) ids.push_back(*id);
   }
-  config.bos_token_id = token(file, "tokenizer.ggml.bos_token_id", config.vocab_size).value_or(-1);
+  config.bos_token_id = token(file, gguf_key::kBos, config.vocab_size).value_or(-1);
 }
 
 void read_orthrus(const GgufFile& file, ModelConfig& config) {
@@ -166,9 +167,30 @@ void read_orthrus(const GgufFile& file, ModelConfig& config) {
     if (!value) fail("{}: diffusion tensors, but no metadata {}", file.path(), key);
     return *value;
   };
-  config.block_size = required("orthrus.block_size");
-  config.mask_token_id = required("orthrus.mask_token_id");
-  check_diffusion_config(config.block_size, config.mask_token_id, config.vocab_size, file.path());
+  config.block_size = required(gguf_key::kBlockSize);
+  const bool embedded = file.find(kMaskEmbeddingName) != nullptr;
+  config.mask_token_id = embedded ? -1 : required(gguf_key::kMaskToken);
+  check_diffusion_config(config.block_size, embedded ? 0 : config.mask_token_id, config.vocab_size,
+                         file.path());
+}
+
+/// A file that says how to sample wants to be sampled.
+void read_sampling(const GgufFile& file, ModelConfig::SamplingDefaults& sampling) {
+  const auto number = [&](const char* key, double low, double high) {
+    const auto value = file.metadata().get<double>(key);
+    if (value && !(*value >= low && *value <= high)) {
+      fail("{}: {} is {}, expected {} to {}", file.path(), key, *value, low, high);
+    }
+    if (value) sampling.do_sample = true;
+    return value;
+  };
+  sampling.temperature = number(gguf_key::kTemperature, 0, 1000);
+  sampling.top_p = number(gguf_key::kTopP, 1e-6, 1);
+  sampling.min_p = number(gguf_key::kMinP, 0, 1);
+  sampling.repetition_penalty = number(gguf_key::kRepeatPenalty, 1e-3, 1000);
+  if (const auto top_k = number(gguf_key::kTopK, 0, INT32_MAX)) {
+    sampling.top_k = static_cast<int64_t>(*top_k);
+  }
 }
 
 }  // namespace
@@ -177,7 +199,7 @@ ModelConfig parse_gguf_config(const GgufFile& file) {
   ModelConfig config;
   const ArchitectureKeys keys(file);
   config.name = printable(file.metadata()
-                              .get<std::string_view>("general.name")
+                              .get<std::string_view>(gguf_key::kName)
                               .value_or(std::filesystem::path(file.path()).stem().string()));
   read_architecture(keys, file, config);
   read_sizes(keys, file, config);
@@ -185,6 +207,8 @@ ModelConfig parse_gguf_config(const GgufFile& file) {
   read_orthrus(file, config);
   read_rope(keys, file, config);
   read_tokens(file, config);
+  read_sampling(file, config.sampling);
+  config.quantized_from = file.metadata().get<std::string_view>(gguf_key::kBaseHash).value_or("");
   return config;
 }
 

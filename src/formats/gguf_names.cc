@@ -1,9 +1,11 @@
 #include "formats/gguf_names.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
 
+#include "base/error.h"
 #include "formats/tensor_names.h"
 
 namespace orthrus {
@@ -11,8 +13,9 @@ namespace {
 
 using NamePair = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<NamePair, 3> kGlobals = {{
+constexpr std::array<NamePair, 4> kGlobals = {{
     {"token_embd.weight", kEmbeddingName},
+    {"mask_embd.weight", kMaskEmbeddingName},
     {"output_norm.weight", kFinalNormName},
     {"output.weight", kLmHeadName},
 }};
@@ -61,29 +64,41 @@ bool is_number(std::string_view text) {
   return true;
 }
 
-}  // namespace
+/// One of the two schemes: its side of the tables and what comes before a layer's number.
+struct Scheme {
+  std::string_view NamePair::*name;
+  std::string_view layers;
+};
 
-std::string hf_tensor_name(std::string_view name) {
-  for (const auto& [ggml, hf] : kGlobals) {
-    if (name == ggml) return std::string(hf);
+constexpr Scheme kGgml = {&NamePair::first, "blk."};
+constexpr Scheme kHf = {&NamePair::second, "model.layers."};
+
+std::string translated(std::string_view name, const Scheme& from, const Scheme& to) {
+  for (const NamePair& pair : kGlobals) {
+    if (name == pair.*from.name) return std::string(pair.*to.name);
   }
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::string(name);
-  std::string_view rest = name.substr(kPrefix.size());
+  if (!name.starts_with(from.layers)) return std::string(name);
+  std::string_view rest = name.substr(from.layers.size());
   const size_t first_dot = rest.find('.');
   const size_t last_dot = rest.rfind('.');
   if (first_dot == std::string_view::npos || first_dot == last_dot) return std::string(name);
   const std::string_view layer = rest.substr(0, first_dot);
   const std::string_view part = rest.substr(first_dot + 1, last_dot - first_dot - 1);
   if (!is_number(layer)) return std::string(name);
-  for (const auto& [ggml, hf] : kLayers) {
-    if (part != ggml) continue;
-    std::string out = "model.layers.";
-    out.append(layer).append(".").append(hf).append(rest.substr(last_dot));
+  for (const NamePair& pair : kLayers) {
+    if (part != pair.*from.name) continue;
+    std::string out(to.layers);
+    out.append(layer).append(".").append(pair.*to.name).append(rest.substr(last_dot));
     return out;
   }
   return std::string(name);
 }
+
+}  // namespace
+
+std::string hf_tensor_name(std::string_view name) { return translated(name, kGgml, kHf); }
+
+std::string ggml_tensor_name(std::string_view name) { return translated(name, kHf, kGgml); }
 
 RotaryRows rotary_rows(std::string_view hf_name) {
   if (hf_name.find(".q_proj") != std::string_view::npos) return RotaryRows::kQuery;
@@ -98,6 +113,14 @@ std::optional<TensorType> tensor_type_from_ggml(uint32_t type) {
     if (known.number == type) return tensor_type_from_name(known.name);
   }
   return std::nullopt;
+}
+
+uint32_t ggml_type_number(TensorType type) {
+  const auto known = std::find_if(kGgmlTypes.begin(), kGgmlTypes.end(), [&](const GgmlType& entry) {
+    return entry.name == traits(type).name;
+  });
+  ORTHRUS_CHECK(known != kGgmlTypes.end() && type != TensorType::kI8);
+  return known->number;
 }
 
 std::string ggml_type_name(uint32_t type) {

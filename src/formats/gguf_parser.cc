@@ -92,7 +92,9 @@ void GgufParser::read_metadata(uint64_t count) {
       fail("{}: a metadata key of {} bytes, expected 1 to {}", file_, text.size(), kMaxNameBytes);
     }
     std::string key(text);
+    const size_t start = position_;
     GgufValue value = read_value(read<uint32_t>("a metadata type"), key);
+    metadata.encoded_.push_back(bytes_.subspan(start, position_ - start));
     if (!metadata.index_.emplace(key, metadata.entries_.size()).second) {
       fail("{}: metadata key {} stands there twice", file_, printable(key));
     }

@@ -9,6 +9,12 @@ namespace orthrus {
 
 enum class Architecture : uint8_t { kLlama, kQwen2, kQwen3 };
 
+/// As GGUF files name it.
+constexpr const char* architecture_name(Architecture architecture) {
+  if (architecture == Architecture::kQwen3) return "qwen3";
+  return architecture == Architecture::kQwen2 ? "qwen2" : "llama";
+}
+
 /// Rotary embedding: angle of pair i at position p is p * theta^(-2i/head_dim), divided by a factor
 /// a pair where the model scales its context.
 struct RopeConfig {
@@ -40,8 +46,11 @@ struct ModelConfig {
 
   // The diffusion view of a full Orthrus checkpoint; an adapter brings its own.
   bool is_orthrus = false;
-  int64_t block_size = 0;  ///< rows of a full draft block, the anchor included
-  int64_t mask_token_id = -1;
+  int64_t block_size = 0;      ///< rows of a full draft block, the anchor included
+  int64_t mask_token_id = -1;  ///< -1: the mask is a tensor, kMaskEmbeddingName
+
+  /// base_hash() of the model that `orthrus quantize` made this of; empty where it did not.
+  std::string quantized_from;
 
   std::vector<int32_t>
       eos_token_ids;  ///< generation_config.json's where it has any, else config.json's

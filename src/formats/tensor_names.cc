@@ -78,7 +78,7 @@ std::vector<TensorSpec> diffusion_tensors(const ModelConfig& c) {
 }
 
 bool is_diffusion_tensor(std::string_view name) {
-  return name.find("_diff.") != std::string_view::npos;
+  return name.find("_diff.") != std::string_view::npos || name == kMaskEmbeddingName;
 }
 
 void check_tensors(const TensorSource& tensors, const std::vector<TensorSpec>& specs,

@@ -14,7 +14,7 @@ inline constexpr std::string_view kEmbeddingName = "model.embed_tokens.weight"; 
 inline constexpr std::string_view kFinalNormName = "model.norm.weight";          // [hidden]
 inline constexpr std::string_view kLmHeadName = "lm_head.weight";                // [vocab, hidden]
 inline constexpr std::string_view kRopeFactorsName = "rope_freqs.weight";  // GGUF: [head_dim / 2]
-inline constexpr std::string_view kMaskEmbeddingName = "mask_embedding";   // adapter: [hidden]
+inline constexpr std::string_view kMaskEmbeddingName = "mask_embedding";  // adapter, GGUF: [hidden]
 inline constexpr std::string_view kScaleSuffix = "_scale";  // int8 adapter: F32 [outputs]
 
 /// "model.layers.N.<part>", e.g. layer_tensor(3, "mlp.up_proj.weight").
@@ -33,7 +33,7 @@ std::vector<TensorSpec> ar_tensors(const ModelConfig& config);
 /// model has such norms. Biases are those of the AR view.
 std::vector<TensorSpec> diffusion_tensors(const ModelConfig& config);
 
-/// Whether that name belongs to the diffusion view.
+/// Whether that name belongs to the diffusion view, its mask embedding included.
 bool is_diffusion_tensor(std::string_view name);
 
 /// Error(kInput) that names the first of `specs` that is missing, of another shape, or of a type

@@ -159,6 +159,20 @@ void decode_block(TensorType type, const std::byte* block, DecodedBlock& out) {
   }
 }
 
+void encode_block(TensorType type, const DecodedBlock& block, std::byte* out) {
+  ORTHRUS_CHECK(type == TensorType::kQ8_0 || type == TensorType::kQ4_0);
+  auto* const p = reinterpret_cast<uint8_t*>(out);
+  p[0] = static_cast<uint8_t>(block.scale & 0xff);
+  p[1] = static_cast<uint8_t>(block.scale >> 8);
+  if (type == TensorType::kQ8_0) {
+    for (int i = 0; i < 32; ++i) p[2 + i] = block.codes[i] ^ 0x80;
+  } else {
+    for (int i = 0; i < 16; ++i) {
+      p[2 + i] = static_cast<uint8_t>(block.codes[i] | (block.codes[16 + i] << 4));
+    }
+  }
+}
+
 void block_values(TensorType type, const DecodedBlock& block, float* out) {
   const GroupForm form = group_form(type);
   const int64_t elements = traits(type).block_elements;

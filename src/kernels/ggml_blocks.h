@@ -22,6 +22,9 @@ struct DecodedBlock {
 /// Takes one block apart (32 or 256 codes, by type). `type` is a block type.
 void decode_block(TensorType type, const std::byte* block, DecodedBlock& out);
 
+/// Puts one back together. `type` is kQ8_0 or kQ4_0.
+void encode_block(TensorType type, const DecodedBlock& block, std::byte* out);
+
 /// Values of a decoded block: 32 or 256 floats.
 void block_values(TensorType type, const DecodedBlock& block, float* out);
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "formats/tensor_names.h"
-#include "kernels/source_rows.h"
+#include "model/convert_tensor.h"
 #include "model/head_format.h"
 
 namespace orthrus {
@@ -38,11 +38,8 @@ class TensorReader {
   PackedMatrix matrix(std::string_view name, int64_t rows, int64_t cols, WeightFormat format) {
     const TensorInfo& info = tensors_.require(name, std::array{rows, cols});
     MatrixSource source{info.type, info.data, rows, cols, info.interleaved_heads, {}};
-    std::vector<float> scales;
-    if (info.type == TensorType::kI8) {
-      scales = vector(std::string(name) + std::string(kScaleSuffix), rows);
-      source.row_scales = scales;
-    }
+    const std::vector<float> scales = read_row_scales(tensors_, info);
+    source.row_scales = scales;
     PackedMatrix packed = pack(source, format, pool_, &arena_);
     tensors_.drop(info);
     progress_.add(info.data.size());
@@ -54,12 +51,7 @@ class TensorReader {
   }
 
   std::vector<float> vector(std::string_view name, int64_t size) {
-    const TensorInfo& info = tensors_.require(name, std::array{size});
-    std::vector<float> values(static_cast<size_t>(size));
-    const MatrixSource column{info.type, info.data, size, 1, info.interleaved_heads, {}};
-    const SourceRows rows(column);
-    for (int64_t i = 0; i < size; ++i) rows.values(i, &values[static_cast<size_t>(i)]);
-    return values;
+    return read_vector(tensors_, name, size);
   }
 
   std::vector<float> optional_vector(bool present, std::string_view name, int64_t size) {
@@ -169,9 +161,9 @@ void read_diffusion_view(Model& model, const Checkpoint& checkpoint, const LoadR
   } else if (from_adapter) {
     model.config.block_size = request.adapter->block_size;
     model.config.mask_token_id = request.adapter->mask_token_id;
-    if (model.config.mask_token_id < 0) {
-      model.mask_embedding = reader.vector(kMaskEmbeddingName, model.config.hidden_size);
-    }
+  }
+  if (request.diffusion != Diffusion::kCopy && model.config.mask_token_id < 0) {
+    model.mask_embedding = reader.vector(kMaskEmbeddingName, model.config.hidden_size);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "formats/file_exists.h"
+#include "formats/gguf_keys.h"
 #include "formats/gguf_magic.h"
 #include "text/content_parts.h"
 #include "text/jinja_interpreter.h"
@@ -20,7 +21,7 @@ namespace orthrus {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using SpecialTokens = std::vector<std::pair<std::string, std::string>>;
+using SpecialTokens = decltype(TemplateSource::special_tokens);
 
 constexpr size_t kMaxSourceBytes = 4 << 20;
 constexpr size_t kMaxConfigBytes = 64 << 20;
@@ -91,10 +92,10 @@ SpecialTokens special_tokens_of(const Json& config) {
 
 SpecialTokens special_tokens_of(const GgufMetadata& metadata) {
   SpecialTokens tokens;
-  const auto texts = metadata.get<std::vector<std::string_view>>("tokenizer.ggml.tokens");
+  const auto texts = metadata.get<std::vector<std::string_view>>(gguf_key::kTokens);
   if (!texts) return tokens;
-  for (const auto& [name, key] : {std::pair("bos_token", "tokenizer.ggml.bos_token_id"),
-                                  std::pair("eos_token", "tokenizer.ggml.eos_token_id")}) {
+  for (const auto& [name, key] :
+       {std::pair("bos_token", gguf_key::kBos), std::pair("eos_token", gguf_key::kEnds[0])}) {
     const auto id = metadata.get<int64_t>(key);
     if (!id) continue;
     if (*id < 0 || static_cast<size_t>(*id) >= texts->size()) {
@@ -127,29 +128,33 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 ChatTemplate::~ChatTemplate() = default;
 
-std::unique_ptr<ChatTemplate> ChatTemplate::load(const std::string& path) {
+TemplateSource read_template_source(const std::string& path) {
   namespace fs = std::filesystem;
-  std::optional<std::string> source;
-  SpecialTokens tokens;
+  TemplateSource source;
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     const fs::path config_path = fs::path(path) / "tokenizer_config.json";
     const fs::path template_path = fs::path(path) / "chat_template.jinja";
     const Json config = file_exists(config_path.string()) ? read_json(config_path) : Json::object();
-    tokens = special_tokens_of(config);
-    source = file_exists(template_path.string()) ? read_text(template_path, kMaxSourceBytes)
-                                                 : template_of(config, config_path.string());
+    source.special_tokens = special_tokens_of(config);
+    source.text = file_exists(template_path.string()) ? read_text(template_path, kMaxSourceBytes)
+                                                      : template_of(config, config_path.string());
   } else if (path.ends_with(".gguf") || has_gguf_magic(path)) {
     const GgufFile file(path);
-    const auto text = file.metadata().get<std::string_view>("tokenizer.chat_template");
-    if (text) source = std::string(*text);
-    tokens = special_tokens_of(file.metadata());
+    const auto text = file.metadata().get<std::string_view>(gguf_key::kChatTemplate);
+    if (text) source.text = std::string(*text);
+    source.special_tokens = special_tokens_of(file.metadata());
   } else {
-    source = read_text(path, kMaxSourceBytes);
+    source.text = read_text(path, kMaxSourceBytes);
   }
-  if (!source) return nullptr;
-  auto loaded = std::make_unique<ChatTemplate>(*source);
-  loaded->impl_->special_tokens = std::move(tokens);
+  return source;
+}
+
+std::unique_ptr<ChatTemplate> ChatTemplate::load(const std::string& path) {
+  TemplateSource source = read_template_source(path);
+  if (!source.text) return nullptr;
+  auto loaded = std::make_unique<ChatTemplate>(*source.text);
+  loaded->impl_->special_tokens = std::move(source.special_tokens);
   return loaded;
 }
 

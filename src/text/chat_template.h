@@ -1,14 +1,27 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "formats/gguf.h"
 
 namespace orthrus {
+
+/// What a model's files say of its chat template.
+struct TemplateSource {
+  std::optional<std::string> text;
+  std::vector<std::pair<std::string, std::string>> special_tokens;  ///< bos_token, eos_token
+};
+
+/// From a directory (chat_template.jinja, else tokenizer_config.json's chat_template), a .jinja
+/// file, or a .gguf file (tokenizer.chat_template).
+TemplateSource read_template_source(const std::string& path);
 
 /// A Jinja chat template, compiled once, with the semantics Hugging Face gives it: trim_blocks and
 /// lstrip_blocks on, `raise_exception`, `tojson` without HTML escapes, `strftime_now`. A construct
@@ -21,8 +34,7 @@ namespace orthrus {
 class ChatTemplate {
  public:
   explicit ChatTemplate(std::string_view source);
-  /// From a directory (chat_template.jinja, else tokenizer_config.json's chat_template), a .jinja
-  /// file, or a .gguf file (tokenizer.chat_template). Null where the model has none.
+  /// From what read_template_source reads. Null where the model has none.
   static std::unique_ptr<ChatTemplate> load(const std::string& path);
 
   ChatTemplate(ChatTemplate&&) noexcept;

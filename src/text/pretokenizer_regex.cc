@@ -97,7 +97,8 @@ class Searcher {
 
 }  // namespace
 
-Regex::Regex(const std::string& pattern, const std::string& where) : where_(where) {
+Regex::Regex(const std::string& pattern, const std::string& where)
+    : source_(pattern), where_(where) {
   if (pattern.size() > kMaxPatternBytes) {
     fail("{}: a pattern of {} bytes, expected at most {}", where, pattern.size(), kMaxPatternBytes);
   }

@@ -31,11 +31,14 @@ class Regex {
   /// Error(kInput) where the pattern is not valid; `where` names it in messages.
   Regex(const std::string& pattern, const std::string& where);
 
+  const std::string& pattern() const { return source_; }
+
   /// All matches in `text` (valid UTF-8), left to right, without overlap. An empty match right
   /// after the last one is passed over. Error(kInput) where the budget does not suffice.
   std::vector<ByteRange> matches(std::string_view text, RegexBudget& budget) const;
 
  private:
+  std::string source_;
   std::string where_;
   std::shared_ptr<re_pattern_buffer> pattern_;
 };

@@ -11,7 +11,7 @@ import tempfile
 from program import DEMO, ROOT, TINY, ProgramTest, main, orthrus, plain_base
 
 COMMANDS = ["run", "chat", "generate", "inspect", "plan", "bench", "eval", "perplexity", "tokenize", "template",
-            "adapter", "pull", "version"]
+            "adapter", "quantize", "pull", "version"]
 
 
 class Help(ProgramTest):

@@ -251,6 +251,7 @@ TEST(GgufConfig, Llama) {
                                   .u32("tokenizer.ggml.bos_token_id", 0)
                                   .u32("tokenizer.ggml.eos_token_id", 1)
                                   .u32("tokenizer.ggml.eot_token_id", 2)
+                                  .u32("tokenizer.ggml.eom_token_id", 0)
                                   .f32("llama.rope.freq_base", 1e5f)
                                   .u32("llama.rope.dimension_count", 2));
   EXPECT_EQ(c.architecture, Architecture::kLlama);
@@ -268,7 +269,25 @@ TEST(GgufConfig, Llama) {
   EXPECT_TRUE(c.tie_word_embeddings);
   EXPECT_FALSE(c.is_orthrus || c.qk_norm || c.attention_bias);
   EXPECT_EQ(c.bos_token_id, 0);
-  EXPECT_EQ(c.eos_token_ids, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(c.eos_token_ids, (std::vector<int32_t>{1, 2, 0}));
+  EXPECT_FALSE(c.sampling.do_sample);
+}
+
+TEST(GgufConfig, SamplingDefaults) {
+  const ModelConfig c = parse(small_gguf()
+                                  .f64("general.sampling.temp", 0.7)
+                                  .f32("general.sampling.top_p", 0.5f)
+                                  .i32("general.sampling.top_k", 20)
+                                  .f32("general.sampling.min_p", 0.25f)
+                                  .f32("general.sampling.penalty_repeat", 1.5f));
+  EXPECT_TRUE(c.sampling.do_sample);
+  EXPECT_EQ(c.sampling.temperature, 0.7);
+  EXPECT_EQ(c.sampling.top_p, 0.5);
+  EXPECT_EQ(c.sampling.top_k, 20);
+  EXPECT_EQ(c.sampling.min_p, 0.25);
+  EXPECT_EQ(c.sampling.repetition_penalty, 1.5);
+  EXPECT_INPUT_ERROR(parse(small_gguf().f32("general.sampling.top_p", 2)),
+                     "general.sampling.top_p is 2, expected 1e-06 to 1");
 }
 
 TEST(GgufConfig, WhatTensorsSay) {
@@ -282,6 +301,10 @@ TEST(GgufConfig, WhatTensorsSay) {
   EXPECT_TRUE(c.is_orthrus);
   EXPECT_EQ(c.block_size, 8);
   EXPECT_EQ(c.mask_token_id, 2);
+  GgufBuilder embedded = diffusion;
+  EXPECT_EQ(
+      parse(embedded.u32("orthrus.block_size", 8).zeros("mask_embd.weight", {4})).mask_token_id,
+      -1);
 }
 
 TEST(GgufConfig, RopeFactors) {

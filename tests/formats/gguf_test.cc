@@ -138,6 +138,19 @@ TEST(Gguf, HeadsThatDoNotDivideRows) {
   }
 }
 
+TEST(Gguf, NamesGoBothWays) {
+  for (const char* name : {"token_embd.weight", "mask_embd.weight", "output.weight",
+                           "blk.12.attn_q_norm_diff.weight", "blk.0.attn_output_diff.weight",
+                           "blk.3.ffn_down.bias", "rope_freqs.weight", "blk.x.attn_q.weight"}) {
+    EXPECT_EQ(ggml_tensor_name(hf_tensor_name(name)), name);
+  }
+  EXPECT_EQ(ggml_tensor_name("model.layers.7.self_attn.q_proj_diff.weight"),
+            "blk.7.attn_q_diff.weight");
+  for (TensorType type : {TensorType::kF32, TensorType::kBF16, TensorType::kQ4_0}) {
+    EXPECT_EQ(tensor_type_from_ggml(ggml_type_number(type)), type);
+  }
+}
+
 TEST(Gguf, UnreadableTypesAreNamedWhenAskedFor) {
   const std::string bytes =
       GgufBuilder()

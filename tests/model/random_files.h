@@ -104,12 +104,6 @@ inline void write_safetensors(const RandomFiles& files, const std::vector<Tensor
   writer.commit();
 }
 
-inline std::string architecture_name(Architecture architecture) {
-  return architecture == Architecture::kLlama   ? "llama"
-         : architecture == Architecture::kQwen2 ? "qwen2"
-                                                : "qwen3";
-}
-
 /// A Hugging Face directory; with `diffusion` an Orthrus checkpoint.
 inline std::string write_hf(const RandomFiles& files, bool diffusion, const TempDir& dir) {
   const ModelConfig& c = files.config;

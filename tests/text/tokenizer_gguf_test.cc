@@ -134,6 +134,13 @@ TEST_F(TokenizerGguf, TokenTypes) {
   EXPECT_EQ(tokenizer.vocab_size(), 14);
 }
 
+TEST_F(TokenizerGguf, UnusedTokensAreNone) {
+  Spec spec;
+  spec.tokens.push_back("[PAD14]");
+  spec.types.push_back(5);
+  EXPECT_FALSE(load(spec).has_token(14));
+}
+
 TEST_F(TokenizerGguf, PreNamesAreTheModelsPatterns) {
   // Digits: GPT-2 and Llama 3 keep two together, SmolLM2 and Qwen do not.
   for (const char* pre : {"gpt-2", "default", "llama-bpe", "llama3"}) {
