@@ -33,7 +33,7 @@ def parse_flags(arguments):
     parser.add_argument("--concurrency", type=lambda text: [int(n) for n in text.split(",")], default=[1, 2, 4, 8, 16, 32, 64])
     parser.add_argument("--requests-per-client", type=int, default=3)
     parser.add_argument("--least-requests", type=int, default=8, help="of a run, where the clients are few")
-    parser.add_argument("--max-tokens", type=int, default=128)
+    parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pace-prompt", type=int, default=4096, help="tokens of the long prompt")
     parser.add_argument("--pace-running", type=int, default=4, help="answers that are being written meanwhile")
