@@ -42,7 +42,7 @@ int64_t DecodeLoop::prefill_rows(std::span<Decoder* const> decoders,
   if (std::isinf(terms.share)) return rows_left_;
   prompts_.clear();
   for (const Decoder* d : decoders) {
-    if (!d->finished() && d->in_prefill()) prompts_.push_back({d->prefill_rows(), d->committed()});
+    if (!d->finished() && d->in_prefill()) prompts_.push_back(d->next_prompt_rows());
   }
   return pace_.rows(shape_of(spans_), prompts_, terms, rows_left_);
 }

@@ -87,7 +87,11 @@ struct Decoder::Impl {
   }
   /// Where the prefill ends: a row whose token is followed by a decided one needs no logits.
   int64_t prefill_end() const { return phase == Phase::kPrefill ? prompt_size : count - 1; }
-  int64_t prefill_rows() const { return in_prefill() ? prefill_end() - table.length() : 0; }
+  bool scores_prompt() const { return phase == Phase::kPrefill && prompt_logprobs; }
+  PrefillPace::Prompt next_prompt_rows() const {
+    const int64_t most = scores_prompt() ? std::min(kScoredRows, prefill_chunk) : prefill_chunk;
+    return {std::min(prefill_end() - table.length(), most), table.length(), scores_prompt()};
+  }
   /// Where the owner has not reserved the whole generation: room for what is decided and a margin,
   /// in which drafts at hand lie.
   int64_t capacity_at(int64_t decided) const {
@@ -219,11 +223,8 @@ Span Decoder::Impl::plan(int64_t max_rows, int64_t companions) {
 }
 
 Span Decoder::Impl::plan_prefill(int64_t max_rows) {
-  const int64_t begin = table.length();
-  const int64_t end = prefill_end();
-  const bool scored = phase == Phase::kPrefill && prompt_logprobs;
-  const int64_t most = scored ? kScoredRows : prefill_chunk;
-  const int64_t rows = std::min({end - begin, most, prefill_chunk, max_rows});
+  const auto [wanted, begin, scored] = next_prompt_rows();
+  const int64_t rows = std::min(wanted, max_rows);
   const bool last = phase == Phase::kPrefill && begin + rows == prompt_size;
   return {&table,
           View::kAr,
@@ -416,8 +417,7 @@ Decoder& Decoder::operator=(Decoder&&) noexcept = default;
 
 bool Decoder::finished() const { return impl_->phase == Impl::Phase::kFinished; }
 bool Decoder::in_prefill() const { return impl_->in_prefill(); }
-int64_t Decoder::prefill_rows() const { return impl_->prefill_rows(); }
-int64_t Decoder::committed() const { return impl_->table.length(); }
+PrefillPace::Prompt Decoder::next_prompt_rows() const { return impl_->next_prompt_rows(); }
 int64_t Decoder::capacity_wanted() const { return impl_->capacity_wanted(); }
 void Decoder::recompute() { impl_->recompute(); }
 Span Decoder::plan(int64_t max_rows, int64_t companions) {

@@ -72,10 +72,8 @@ class Decoder {
   bool finished() const;
   /// Whether the next pass still belongs to the prompt, or computes what recompute() lost.
   bool in_prefill() const;
-  /// Rows that the prefill still has to compute; 0 in decode.
-  int64_t prefill_rows() const;
-  /// Tokens in the cache.
-  int64_t committed() const;
+  /// In prefill: what the next span may have of it.
+  PrefillPace::Prompt next_prompt_rows() const;
   /// Tokens that the table may have reserved at most when the next pass has been consumed. (What it
   /// reserves follows the tokens decided, not the view: a generation takes the same KV blocks with
   /// and without drafts.)
@@ -120,8 +118,8 @@ class DecodeLoop {
   };
   /// One pass over all unfinished decoders, choosing tokens included; false where there was none
   /// left. times[i] belongs to decoders[i]. Blocks keep their full length if the Forward has room
-  /// for block_size rows a decoder. Prompts come in at their pace; none where nothing is being
-  /// written.
+  /// for block_size rows a decoder. Prompts come in at their pace, or as fast as they can where
+  /// nothing is being written: an infinite share.
   bool step(std::span<Decoder* const> decoders, std::span<Times> times,
             const PrefillPace::Terms& prefill = {std::numeric_limits<double>::infinity()});
   const PrefillPace& pace() const { return pace_; }

@@ -18,13 +18,13 @@ int64_t PrefillPace::rows(const PassShape& decoding, std::span<const Prompt> pro
   const double step_seconds = steps ? cost_.predict(decoding) : 0;
   if (steps) {
     earned_ = terms.share * step_seconds;
-    credit_ = std::min(credit_ + earned_, kBurst * earned_);
+    credit_ = std::min(credit_ + 1, kBurst);
   }
   const auto seconds_of = [&](int64_t rows) {
     PassShape shape = decoding;
     for (const Prompt& prompt : prompts) {
       const int64_t taken = std::min(rows, prompt.rows);
-      if (taken > 0) shape.add(View::kAr, taken, 0, prompt.position);
+      if (taken > 0) shape.add(View::kAr, taken, prompt.scored ? taken : 0, prompt.position);
       rows -= taken;
     }
     return std::max(0.0, cost_.predict(shape) - step_seconds);
@@ -42,14 +42,15 @@ int64_t PrefillPace::rows(const PassShape& decoding, std::span<const Prompt> pro
   };
   int64_t wanted = 0;
   for (const Prompt& prompt : prompts) wanted += prompt.rows;
-  int64_t rows = rows_for(credit_, wanted);
+  int64_t rows = rows_for(credit_ * earned_, wanted);
   if (terms.borrow && wanted > 0) {
-    rows = std::max(rows, rows_for(credit_ + kBurst * earned_, prompts.front().rows));
+    const double most_steps = std::min(credit_ + kBurst, kBurst);
+    rows = std::max(rows, rows_for(most_steps * earned_, prompts.front().rows));
   }
-  if (rows > 0) credit_ -= seconds_of(rows);
+  if (rows > 0 && earned_ > 0) credit_ -= seconds_of(rows) / earned_;
   return rows;
 }
 
-bool PrefillPace::affords_own_pass() const { return credit_ >= kOwnPass * earned_; }
+bool PrefillPace::affords_own_pass() const { return credit_ >= kOwnPass; }
 
 }  // namespace orthrus

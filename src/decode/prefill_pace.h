@@ -10,8 +10,9 @@ namespace orthrus {
 /// How many rows of prompts a pass may carry beside answers that are being written. Every step of
 /// the answers earns the prompts a share of its time, as the cost model sees it; their rows spend
 /// it. What nobody spends is kept for a few steps, so that a short prompt after a quiet spell is
-/// read at once, while a long one stretches the steps by the share and no more. A prompt that shall
-/// not wait for others may borrow as much, which all pay back. Not thread-safe.
+/// read at once, while a long one stretches the steps by the share and no more, in the mean. A
+/// prompt that shall not wait for others may spend as much even where they have left less, and all
+/// pay it back. Not thread-safe.
 class PrefillPace {
  public:
   explicit PrefillPace(const CostModel& cost) : cost_(cost) {}
@@ -20,10 +21,11 @@ class PrefillPace {
     double share = 0;     ///< of the time of the answers' rows, for prompts
     bool borrow = false;  ///< the first prompt may
   };
-  /// What is still to be read of a prompt, and where.
+  /// What the next pass may read of a prompt, and where.
   struct Prompt {
     int64_t rows;
-    int64_t position;  ///< tokens in the cache before them
+    int64_t position;     ///< tokens in the cache before them
+    bool scored = false;  ///< whether all rows want logits, not none
   };
   /// Rows for the prompts, which take them in this order, at most `most`. `decoding`: the pass so
   /// far; no rows: prompts have a pass of their own between the steps of the answers.
@@ -36,7 +38,7 @@ class PrefillPace {
  private:
   const CostModel& cost_;
   double earned_ = 0;  // seconds, by the last step of the answers
-  double credit_ = 0;  // seconds; below zero: a debt
+  double credit_ = 0;  // steps whose share is not spent; below zero: a debt
 };
 
 }  // namespace orthrus

@@ -50,7 +50,6 @@ class Answer {
   void start(BlockTable& table);
   /// The prompt's tokens that were found in a cache when the first pass began.
   void set_cached_tokens(int64_t tokens) { cached_tokens_ = tokens; }
-  int64_t cached_tokens() const { return cached_tokens_; }
   /// None before start().
   Decoder* decoder() { return decoder_ ? &*decoder_ : nullptr; }
   const Decoder* decoder() const { return decoder_ ? &*decoder_ : nullptr; }

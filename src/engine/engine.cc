@@ -39,6 +39,7 @@ struct Engine::Sequence {
   Answer answer;
   BlockTable table;
   bool has_begun = false;
+  bool has_run = false;     // some of its prompt
   size_t tokens_heard = 0;  // that on_step has told of
   bool ended = false;
 };
@@ -87,7 +88,9 @@ void Engine::cancel(uint64_t id) {
 
 bool Engine::step() {
   take_news();
+  in_pass_ = false;
   schedule();
+  in_pass_ = true;
   if (!pass_.empty()) run_pass();
   postprocess();
   publish_stats();
@@ -167,22 +170,20 @@ void Engine::schedule() {
     ++places;
     pass_.push_back(s.get());
   }
-  prefill_ = {answers > 0 ? options_.prefill_share : std::numeric_limits<double>::infinity(),
-              first_prompt_is_new()};
+  prefill_terms_ = {answers > 0 ? options_.prefill_share : std::numeric_limits<double>::infinity(),
+                    first_prompt_is_new()};
   if (options_.prefill_mode == PrefillMode::kSeparate && prompts > 0 && answers > 0) {
-    prompts_turn_ = !prompts_turn_ && (prefill_.borrow || loop_.pace().affords_own_pass());
+    prompts_turn_ = !prompts_turn_ && (prefill_terms_.borrow || loop_.pace().affords_own_pass());
     std::erase_if(pass_, [&](const Sequence* s) { return s->in_prefill() != prompts_turn_; });
   }
 }
 
-/// Whether the first prompt has not been begun yet, and its client has nothing else here: it shall
-/// not wait for all that another client has asked for.
+/// Whether nothing of the first prompt has been read yet, and its client has nothing else running:
+/// it shall not wait for all that another client has asked for.
 bool Engine::first_prompt_is_new() const {
   const auto first =
       std::find_if(pass_.begin(), pass_.end(), [](const Sequence* s) { return s->in_prefill(); });
-  if (first == pass_.end() || (*first)->table.length() > (*first)->answer.cached_tokens()) {
-    return false;
-  }
+  if (first == pass_.end() || (*first)->has_run) return false;
   return std::none_of(sequences_.begin(), sequences_.end(), [&](const auto& s) {
     return s.get() != *first && !s->is_waiting() && s->claim.client == (*first)->claim.client;
   });
@@ -192,7 +193,7 @@ void Engine::run_pass() {
   decoders_.clear();
   for (Sequence* s : pass_) decoders_.push_back(s->answer.decoder());
   times_.assign(pass_.size(), {});
-  loop_.step(decoders_, times_, prefill_);
+  loop_.step(decoders_, times_, prefill_terms_);
   ++counts_.steps;
 }
 
@@ -200,22 +201,33 @@ void Engine::postprocess() {
   for (size_t i = 0; i < pass_.size(); ++i) {
     Sequence& s = *pass_[i];
     s.answer.add(times_[i]);
+    s.has_run = s.has_run || times_[i].prefill_seconds > 0;
     s.table.publish(s.answer.tokens());
     const Decoder& decoder = *s.answer.decoder();
     if (decoder.finished()) {
       finish(s);
     } else if (s.answer.tokens().size() > std::exchange(s.tokens_heard, s.answer.tokens().size())) {
-      s.listener.on_step(decoder.result());
+      tell(s, decoder.result());
     }
   }
   pass_.clear();
   if (std::erase_if(sequences_, [](const auto& s) { return s->ended; }) > 0) order_changed_ = true;
 }
 
+/// What a listener throws is the end of its request alone.
+void Engine::tell(Sequence& s, const GenerateResult& so_far) {
+  try {
+    s.listener.on_step(so_far);
+  } catch (const std::exception& error) {
+    fail(s, Error(ErrorKind::kInternal, error.what()));
+  }
+}
+
 void Engine::order() {
   std::vector<const Claim*> claims;
   for (const auto& s : sequences_) claims.push_back(&s->claim);
   Sequences sorted;
+  sorted.reserve(sequences_.size());
   for (const size_t i : fair_order(claims)) sorted.push_back(std::move(sequences_[i]));
   sequences_ = std::move(sorted);
 }
@@ -259,19 +271,26 @@ bool Engine::may_begin(const Sequence& sequence, int64_t rank) const {
   });
 }
 
-/// Gives a waiting request its first blocks; false where there is no room for them.
+/// Gives a waiting request its first blocks; false where there is no room for them. What goes wrong
+/// there is the end of this request alone.
 bool Engine::begin(Sequence& s) {
-  Answer& answer = s.answer;
   try {
-    s.table.adopt_prefix(answer.tokens().first(static_cast<size_t>(answer.reusable_tokens())));
-    if (answer.decoder()) {
-      answer.decoder()->recompute();
-    } else {
-      answer.start(s.table);
-    }
+    return try_begin(s);
   } catch (const Error& error) {
     fail(s, error);
-    return true;
+  } catch (const std::exception& error) {
+    fail(s, Error(ErrorKind::kInternal, error.what()));
+  }
+  return true;
+}
+
+bool Engine::try_begin(Sequence& s) {
+  Answer& answer = s.answer;
+  s.table.adopt_prefix(answer.tokens().first(static_cast<size_t>(answer.reusable_tokens())));
+  if (answer.decoder()) {
+    answer.decoder()->recompute();
+  } else {
+    answer.start(s.table);
   }
   if (answer.decoder()->finished()) {
     finish(s);
@@ -346,13 +365,13 @@ void Engine::end(Sequence& s) {
   s.table = BlockTable(parts_.pool, &index_);
 }
 
-/// A step failed, say for lack of memory. Those that took part are left in the middle of it and
-/// end here; the others go on. Whether there are any.
+/// A step failed, say for lack of memory. Those that took part in its pass are left in the middle
+/// of it and end here (all do where there was no pass yet); the others go on. Whether there are
+/// any.
 bool Engine::fail_pass(const Error& error) {
-  const bool outside_a_pass = pass_.empty();
   for (const auto& s : sequences_) {
     const bool took_part = std::find(pass_.begin(), pass_.end(), s.get()) != pass_.end();
-    if (!s->ended && (outside_a_pass || took_part)) fail(*s, error);
+    if (!s->ended && (took_part || !in_pass_)) fail(*s, error);
   }
   pass_.clear();
   std::erase_if(sequences_, [](const auto& s) { return s->ended; });

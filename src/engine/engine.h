@@ -124,6 +124,8 @@ class Engine {
   bool is_being_read(const Sequence& sequence) const;
   bool may_begin(const Sequence& sequence, int64_t rank) const;
   bool begin(Sequence& sequence);
+  bool try_begin(Sequence& sequence);
+  void tell(Sequence& sequence, const GenerateResult& so_far);
   bool make_room(const Sequence& sequence, int64_t blocks);
   void preempt(Sequence& sequence);
   void give_back(Sequence& sequence);
@@ -145,8 +147,9 @@ class Engine {
   std::vector<Sequence*> pass_;  // those that take part in this step
   std::vector<Decoder*> decoders_;
   std::vector<DecodeLoop::Times> times_;
-  int64_t demand_ = 0;          // blocks that pass_ may still take from the pool
-  PrefillPace::Terms prefill_;  // of this step
+  int64_t demand_ = 0;                // blocks that pass_ may still take from the pool
+  PrefillPace::Terms prefill_terms_;  // of this step
+  bool in_pass_ = false;              // else pass_ is not complete
   bool order_changed_ = false;
   bool prompts_turn_ = false;  // PrefillMode::kSeparate
   bool had_room_ = true;       // the last step, for all that took part

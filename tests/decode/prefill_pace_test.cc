@@ -131,9 +131,39 @@ TEST(PrefillPace, ANewcomerBorrowsAndOthersPayBack) {
   const PrefillPace::Prompt large{100000, 0};
   PrefillPace fresh(cost);
   const int64_t rows = fresh.rows(decoding, {&large, 1}, borrow, 4096);
-  EXPECT_LE(cost.predict(with_prompt(decoding, rows, 0)), (1 + 9 * kShare) * step * 1.01);
+  EXPECT_LE(cost.predict(with_prompt(decoding, rows, 0)), (1 + 8 * kShare) * step * 1.01);
   EXPECT_LE(fresh.rows(decoding, {&large, 1}, borrow, 4096),
-            rows / 4);  // what a step has earned since
+            rows / 3);  // what a step has earned since
+}
+
+// Saved and borrowed together are no more than either alone, and a debt beside many answers is not
+// one of as many seconds beside one.
+TEST(PrefillPace, ASpendingAndADebtAreBounded) {
+  const CostModel cost = cost_model();
+  const PrefillPace::Terms borrow{.share = kShare, .borrow = true};
+  const PassShape many = answers(32, 2000), one = answers(1, 0);
+  const PrefillPace::Prompt large{100000, 0};
+  PrefillPace pace(cost);
+  for (int i = 0; i < 100; ++i) pace.rows(many, {}, kTerms, 4096);
+  const double step = cost.predict(many);
+  for (int i = 0; i < 3; ++i) {
+    const int64_t rows = pace.rows(many, {&large, 1}, borrow, 4096);
+    EXPECT_LE(cost.predict(with_prompt(many, rows, 0)), (1 + 8 * kShare) * step * 1.01) << i;
+  }
+  int steps = 0;
+  while (pace.rows(one, {&large, 1}, kTerms, 4096) == 0) ++steps;
+  EXPECT_LE(steps, 8);
+}
+
+TEST(PrefillPace, ScoredRowsPayForTheirLogits) {
+  ModelCost model;
+  model.shared = {.bytes = 1e8, .f32_macs = 0, .int8_macs = 1e8};
+  model.lm_head = {.bytes = 1e8, .f32_macs = 0, .int8_macs = 1e9};
+  const CostModel cost(model, {.bytes_per_second = 5e10, .f32_flops = 2e11, .int8_ops = 1e12});
+  PrefillPace plain(cost), scored(cost);
+  const PrefillPace::Prompt prompt{512, 0}, prompt_scored{512, 0, true};
+  EXPECT_GT(plain.rows(answers(4, 0), {&prompt, 1}, kTerms, 512),
+            3 * scored.rows(answers(4, 0), {&prompt_scored, 1}, kTerms, 512));
 }
 
 TEST(PrefillPace, LimitsAndPromptsInTurn) {

@@ -289,45 +289,73 @@ TEST_F(EngineTest, RunServesOtherThreadsUntilItIsStopped) {
   EXPECT_EQ(engine.stats().blocks_in_use, 0);
 }
 
-// What a step throws ends those that took part in it, not those that wait.
-TEST_F(EngineTest, AFailingPassEndsThoseThatTookPartInIt) {
-  EngineOptions options;
-  options.decode_batch_size = 2;
-  options.prefill_batch_size = 1;
-  options.dynamic_batch = false;
-  Engine engine = make_engine(options);
-  struct Throwing : Heard {
+// What a listener throws from on_step ends its request, what a pass throws ends those that took
+// part in it; those that wait go on.
+TEST_F(EngineTest, AFailureEndsThoseThatTookPartInIt) {
+  struct ThrowsInPass : Heard {
+    void on_text(std::string_view) override { throw std::bad_alloc(); }
+  };
+  struct ThrowsBehindIt : Heard {
     void on_step(const GenerateResult&) override { throw std::bad_alloc(); }
-  } throwing;
-  std::mt19937 random(4);
-  EngineRequest request;
-  request.options.max_new_tokens = 20;
-  request.options.ignore_eos = true;
-  request.prompt = random_prompt(random, 30);
-  engine.submit(request, throwing);
-  std::deque<Heard> later(4);
-  std::vector<EngineRequest> requests;
-  for (Heard& heard : later) {
+  };
+  for (const bool in_pass : {false, true}) {
+    EngineOptions options;
+    options.decode_batch_size = 2;
+    options.prefill_batch_size = 1;
+    options.dynamic_batch = false;
+    Engine engine = make_engine(options);
+    ThrowsInPass first;
+    ThrowsBehindIt second;
+    Heard& throwing = in_pass ? static_cast<Heard&>(first) : second;
+    std::mt19937 random(4);
+    EngineRequest request;
+    request.options.max_new_tokens = 20;
+    request.options.ignore_eos = true;
     request.prompt = random_prompt(random, 30);
-    requests.push_back(request);
-    engine.submit(request, heard);
-  }
-  std::jthread thread([&](const std::stop_token& stop) { engine.run(stop); });
-  throwing.ended.wait(false);
-  for (Heard& heard : later) heard.ended.wait(false);
-  thread.request_stop();
-  thread.join();
-  EXPECT_NE(throwing.error, "");
-  int failed = 0;
-  for (size_t i = 0; i < later.size(); ++i) {
-    if (later[i].error.empty()) {
-      expect_as_alone(requests[i], later[i]);
-    } else {
-      ++failed;
+    engine.submit(request, throwing);
+    std::deque<Heard> later(4);
+    std::vector<EngineRequest> requests;
+    for (Heard& heard : later) {
+      request.prompt = random_prompt(random, 30);
+      requests.push_back(request);
+      engine.submit(request, heard);
     }
+    std::jthread thread([&](const std::stop_token& stop) { engine.run(stop); });
+    throwing.ended.wait(false);
+    for (Heard& heard : later) heard.ended.wait(false);
+    thread.request_stop();
+    thread.join();
+    EXPECT_NE(throwing.error, "");
+    int failed = 0;
+    for (size_t i = 0; i < later.size(); ++i) {
+      if (later[i].error.empty()) {
+        expect_as_alone(requests[i], later[i]);
+      } else {
+        ++failed;
+      }
+    }
+    EXPECT_LE(failed, in_pass ? 2 : 0);  // an answer and a prompt beside the one that threw
+    EXPECT_EQ(engine.stats().blocks_in_use, 0);
   }
-  EXPECT_LE(failed, 2);  // of the pass: an answer and a prompt beside the one that threw
-  EXPECT_EQ(engine.stats().blocks_in_use, 0);
+}
+
+// A client that goes away gives back what it holds within one step.
+TEST_F(EngineTest, ACancelledRequestIsGoneAfterOneStep) {
+  Engine engine = make_engine();
+  std::mt19937 random(5);
+  for (const size_t steps : {0, 1, 2, 6}) {  // waiting, in its prompt, in its answer
+    EngineRequest request;
+    request.prompt = random_prompt(random, 100);
+    request.options.ignore_eos = true;
+    Heard heard;
+    const uint64_t id = engine.submit(request, heard);
+    for (size_t i = 0; i < steps; ++i) engine.step();
+    engine.cancel(id);
+    engine.step();
+    EXPECT_TRUE(heard.ended) << steps;
+    EXPECT_EQ(engine.stats().blocks_in_use, 0) << steps;
+    EXPECT_EQ(engine.stats().waiting + engine.stats().prefilling + engine.stats().decoding, 0);
+  }
 }
 
 }  // namespace
