@@ -12,6 +12,9 @@ if ctest --test-dir build -N -L soak | grep -q 'Test *#'; then
   ctest --test-dir build -L soak --output-on-failure
 fi
 ORTHRUS_LOAD_REQUESTS=2000 build/tests/test_engine --gtest_filter='EngineLoad.*'
+for build in build-asan build-tsan; do
+  [[ -x $build/orthrus ]] || echo "soak: no $build/orthrus, its part is left out: \`make sanitize\` builds it"
+done
 if [[ -x build-asan/orthrus ]]; then
   python3 bench/load/soak.py --program build-asan/orthrus --minutes 30 --json build/soak/serve-asan.json
 fi

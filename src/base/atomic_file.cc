@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 
 #include "base/error.h"
 
@@ -16,13 +17,13 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 
 }  // namespace
 
+// The temporary name is one of chance: processes in containers have the same number.
 AtomicFile::AtomicFile(const std::string& path)
-    : path_(path), temporary_(fmt::format("{}.{}.tmp", path, ::getpid())) {
+    : path_(path), temporary_(fmt::format("{}.{:08x}.tmp", path, std::random_device()())) {
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     fail("{}: cannot be written: not a regular file", path);
   }
-  ::unlink(temporary_.c_str());  // of a process that was killed
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail_write();
 }
@@ -55,7 +56,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail_write();
+    if (written <= 0) fail_write();
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
 }

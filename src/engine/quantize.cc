@@ -47,6 +47,9 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
+/// Of the files beside an adapter: those that belong to one, GGUF files to others.
+bool is_part_of_adapter(const std::string& file) { return !file.ends_with(".gguf"); }
+
 /// A mistyped -o must not cost the model that it was to be made of.
 void check_output(const std::string& output, const Checkpoint& checkpoint, const Adapter* adapter) {
   if (gguf_parts(output).size() > 1) {
@@ -58,8 +61,7 @@ void check_output(const std::string& output, const Checkpoint& checkpoint, const
   if (adapter) {
     const std::string folder = fs::path(adapter->path).parent_path().string();
     for (std::string& file : files_of(folder.empty() ? "." : folder)) {
-      if (file.ends_with(".safetensors") || file == adapter->path)
-        inputs.push_back(std::move(file));
+      if (is_part_of_adapter(file)) inputs.push_back(std::move(file));
     }
   }
   for (const std::string& input : inputs) {

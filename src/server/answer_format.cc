@@ -115,7 +115,7 @@ std::unique_ptr<AnswerFormat> make_chat_format(std::string_view body, const ApiC
   ChatRequest request = parse_chat_request(body, context);
   if (!chat_template) {
     throw bad_request("The model has no chat template; /v1/completions takes plain text.",
-                      "messages", "unsupported");
+                      "messages", "unsupported_parameter");
   }
   return std::make_unique<ChatFormat>(std::move(request), std::move(head), *chat_template,
                                       tokenizer, max_seq_len);

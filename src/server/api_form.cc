@@ -170,7 +170,9 @@ void read_form(ObjectReader& body, GenerationRequest& request) {
   read_structured_outputs(body, form);
   body.refuse("guided_regex", "use guided_json with a \"pattern\", or guided_grammar");
   // {"type": "text"} and "" ask for no form, not for the server's own.
-  if (body.has("response_format") || body.has("grammar")) {
+  for (const char* name : {"response_format", "grammar", "guided_json", "guided_grammar",
+                           "guided_choice", "structured_outputs"}) {
+    if (!body.has(name)) continue;
     request.options.grammar.clear();
     request.options.json_schema.clear();
   }

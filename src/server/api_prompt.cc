@@ -46,7 +46,7 @@ void check_tools_are_told(const ChatRequest& request, const ChatTemplate& chat_t
   if (chat_template.render(context) != with_tools) return;
   throw bad_request(
       "tools: the model's chat template knows none, so the model would not hear of them.", "tools",
-      "unsupported");
+      "unsupported_parameter");
 }
 
 Thought thought_of(std::string_view prompt, const ChatRequest& request) {

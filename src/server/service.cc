@@ -261,7 +261,7 @@ void Service::tokenize(HttpRequest& request, const std::shared_ptr<HttpReply>& r
   const TokenizeRequest wanted = parse_tokenize_request(request.body, model.context);
   const LoadedModel& loaded = model.loaded();
   if (!wanted.context.is_null() && !loaded.chat_template) {
-    throw bad_request("The model has no chat template.", "messages", "unsupported");
+    throw bad_request("The model has no chat template.", "messages", "unsupported_parameter");
   }
   const std::string text =
       wanted.context.is_null() ? wanted.text : loaded.chat_template->render(wanted.context);
