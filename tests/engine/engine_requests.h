@@ -71,10 +71,14 @@ inline EngineRequest random_request(std::mt19937& random) {
   if (random() % 4 == 0) options.logprobs = static_cast<int64_t>(random() % 4);
   options.prompt_logprobs = random() % 8 == 0;
   if (random() % 6 == 0) {
-    options.consensus = Consensus::kRejection;
+    options.consensus = random() % 2 ? Consensus::kRejection : Consensus::kKl;
     options.draft_max = 5;
   }
-  if (random() % 4 == 0) options.min_new_tokens = static_cast<int64_t>(random() % 40);
+  if (random() % 5 == 0) options.stop = {"e t", "\n", "ing"};
+  if (random() % 8 == 0) {
+    options.json_schema = R"({"type": "array", "items": {"type": "integer"}, "maxItems": 6})";
+  } else if (random() % 4 == 0)
+    options.min_new_tokens = static_cast<int64_t>(random() % 40);
   if (random() % 4 == 0) {
     for (int32_t token = 3; token < 100; ++token) options.stop_token_ids.push_back(token);
   }
