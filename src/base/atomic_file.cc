@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <random>
 
 #include "base/error.h"
@@ -13,19 +14,41 @@
 namespace orthrus {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr int kMostLinks = 40;
+
+[[noreturn]] void refuse(const std::string& path) {
+  fail("{}: cannot be written: not a regular file", path);
+}
+
+/// Where a path leads through symbolic links: the file is replaced there, and the links stay.
+/// /dev/stdout and the like lead to open files, whose names must not be taken from them.
+std::string followed(const std::string& path) {
+  fs::path at = path;
+  std::error_code error;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    const std::string text = fs::absolute(at, error).lexically_normal().string();
+    if (text.starts_with("/dev/") || text.starts_with("/proc/")) refuse(path);
+    if (!fs::is_symlink(at, error)) return at.string();
+    const fs::path target = fs::read_symlink(at, error);
+    at = at.parent_path() / target;  // an absolute one is taken as it is
+  }
+  fail("{}: cannot be written: too many symbolic links", path);
+}
 
 }  // namespace
 
-// The temporary name is one of chance: processes in containers have the same number.
-AtomicFile::AtomicFile(const std::string& path)
-    : path_(path), temporary_(fmt::format("{}.{:08x}.tmp", path, std::random_device()())) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    fail("{}: cannot be written: not a regular file", path);
-  }
+AtomicFile::AtomicFile(const std::string& path) : path_(followed(path)) {
+  struct stat old {};
+  const bool replaces = ::stat(path_.c_str(), &old) == 0;
+  if (replaces && !S_ISREG(old.st_mode)) refuse(path);
+  // A name of chance: processes in containers have the same number.
+  temporary_ = fmt::format("{}.{:08x}.tmp", path_, std::random_device()());
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) fail_write();
+  if (replaces) ::fchmod(fd_, old.st_mode & 07777);  // may be another's, who must not read it
 }
 
 AtomicFile::~AtomicFile() {

@@ -8,9 +8,9 @@
 namespace orthrus {
 
 /// A file that is written front to back under a temporary name beside `path`; commit() flushes it
-/// to disk and renames it: `path` is as it was or complete, never in between. A full disk or an
-/// exception leaves no temporary file. Errors are Error(kInput) naming the path, which must not be
-/// a device or the like.
+/// to disk and renames it: `path` is as it was or complete, never in between. Where it is a
+/// symbolic link, this goes for what it leads to. A full disk or an exception leaves no temporary
+/// file. Errors are Error(kInput) naming the path, which must not be a device or the like.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

@@ -188,8 +188,8 @@ void read_sampling(const GgufFile& file, ModelConfig::SamplingDefaults& sampling
   sampling.top_p = number(gguf_key::kTopP, 1e-6, 1);
   sampling.min_p = number(gguf_key::kMinP, 0, 1);
   sampling.repetition_penalty = number(gguf_key::kRepeatPenalty, 1e-3, 1000);
-  if (const auto top_k = number(gguf_key::kTopK, 0, INT32_MAX)) {
-    sampling.top_k = static_cast<int64_t>(*top_k);
+  if (const auto top_k = number(gguf_key::kTopK, INT32_MIN, INT32_MAX)) {
+    sampling.top_k = std::max<int64_t>(0, static_cast<int64_t>(*top_k));  // below 0: off
   }
 }
 

@@ -19,7 +19,8 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 HttpForwarded::HttpForwarded(const std::vector<std::string>& trusted) {
-  for (const std::string& text : trusted) {
+  for (const std::string& untrimmed : trusted) {
+    const std::string text(trimmed(untrimmed));
     if (text == "*") {
       everyone_ = true;
       continue;

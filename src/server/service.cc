@@ -138,6 +138,7 @@ void Service::serve(Generator& generator, const EngineOptions& engine_options,
 
 bool Service::drain(const std::stop_token& hurry) {
   state_ = ServerState::kDraining;
+  readers_.refuse_waiting(going_down());
   const Clock::time_point end = Clock::now() + options_.drain_timeout;
   while (http_->open_replies() > 0 && Clock::now() < end && !hurry.stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

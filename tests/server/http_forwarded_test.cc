@@ -35,8 +35,8 @@ TEST(HttpForwarded, TheLastThatIsNotTrusted) {
 }
 
 TEST(HttpForwarded, WhatIsMalformedIsIgnored) {
-  for (const char* value : {"", ",", "unknown", "1.2.3", "1.2.3.4:80", "1.2.3.4,", "[::1]",
-                            "for=1.2.3.4", "1.2.3.4\x01"}) {
+  for (const char* value : {"", ",", "unknown", "1.2.3", "1.2.3.4:", "1.2.3.4:http", "1.2.3.4,",
+                            "[::1", "[]", "[::1]80", "for=1.2.3.4", "1.2.3.4\x01"}) {
     EXPECT_EQ(client({"10.0.0.1"}, "10.0.0.1", {value}), "10.0.0.1") << value;
   }
   EXPECT_EQ(client({"*"}, "10.0.0.1", {"rubbish, 1.2.3.4"}), "10.0.0.1");
@@ -46,6 +46,11 @@ TEST(HttpForwarded, WhatIsMalformedIsIgnored) {
 TEST(HttpForwarded, AddressesHaveOneSpelling) {
   EXPECT_EQ(client({"2001:DB8:0::1"}, "2001:db8::1", {"::ffff:1.2.3.4"}), "1.2.3.4");
   EXPECT_EQ(client({"::ffff:10.0.0.1"}, "10.0.0.1", {"2001:DB8::0:2"}), "2001:db8::2");
+  // With what some proxies add.
+  for (const char* value : {"1.2.3.4:5678", "[::ffff:1.2.3.4]:443", "[::ffff:1.2.3.4]"}) {
+    EXPECT_EQ(client({"10.0.0.1", " ::1"}, "::1", {value}), "1.2.3.4") << value;
+  }
+  EXPECT_EQ(client({"*"}, "10.0.0.1", {"fe80::1%1"}), "fe80::1");
   EXPECT_THROW(HttpForwarded({"proxy.example"}), Error);
   EXPECT_THROW(HttpForwarded({"10.0.0.0/8"}), Error);
   EXPECT_THROW(HttpForwarded({""}), Error);

@@ -57,6 +57,7 @@ class ReadersTest : public testing::Test {
   static HttpOptions options() {
     HttpOptions options = test_options();
     options.max_total_body_bytes = 100'000;
+    options.forwarded_allow_ips = {"*"};
     return options;
   }
 
@@ -102,6 +103,44 @@ TEST_F(ReadersTest, ClientsThatAreGoneAreSkipped) {
   EXPECT_EQ(first.read_answer().status, 200);
   EXPECT_EQ(stays.read_answer().status, 200);
   EXPECT_EQ(paths(), (std::vector<std::string>{"/wait", "/stays"}));
+}
+
+std::string post_of(const std::string& client, const std::string& path) {
+  return "POST " + path + " HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: " + client +
+         "\r\nContent-Length: 0\r\n\r\n";
+}
+
+TEST_F(ReadersTest, ClientsTakeTurns) {
+  std::list<RawClient> clients;
+  const auto send = [&](const std::string& client, const std::string& path) {
+    clients.emplace_back(server_.port()).send(post_of(client, path));
+    const auto open = static_cast<int64_t>(clients.size());
+    ASSERT_TRUE(eventually([&] { return server_.open_replies() == open; }));
+  };
+  send("10.0.0.1", "/wait");
+  EXPECT_TRUE(eventually([&] { return paths().size() == 1; }));
+  for (const char* path : {"/a1", "/a2", "/a3"}) send("10.0.0.1", path);
+  for (const char* path : {"/b1", "/b2"}) send("10.0.0.2", path);
+  send("10.0.0.3", "/c1");
+  release();
+  for (RawClient& client : clients) EXPECT_EQ(client.read_answer().status, 200);
+  EXPECT_EQ(paths(), (std::vector<std::string>{"/wait", "/a1", "/b1", "/c1", "/a2", "/b2", "/a3"}));
+}
+
+TEST_F(ReadersTest, WhatWaitsIsRefusedAtTheEnd) {
+  RawClient first(server_.port());
+  first.send(post("/wait", ""));
+  EXPECT_TRUE(eventually([&] { return paths().size() == 1; }));
+  std::list<RawClient> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.emplace_back(server_.port()).send(post("/late", "x"));
+    EXPECT_TRUE(eventually([&] { return server_.open_replies() == i + 2; }));
+  }
+  readers_.refuse_waiting(going_down());
+  for (RawClient& client : waiting) EXPECT_EQ(client.read_answer().status, 503);
+  release();
+  EXPECT_EQ(first.read_answer().status, 200);
+  EXPECT_EQ(paths(), std::vector<std::string>{"/wait"});
 }
 
 // However many connections there are: what waits for a reader is within max_total_body_bytes.
