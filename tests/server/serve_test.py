@@ -377,8 +377,12 @@ class Limited(unittest.TestCase):
     def test_the_queue_has_an_end(self):
         self.assertEqual(self.ask({**LONG, "prompt": ["x"] * 21, "max_tokens": 1})[0], 200)
         rejected = ended(self.url, "rejected", headers=self.KEY)
-        more = Stream(self.url, {**LONG, "prompt": ["x"] * 21}, self.KEY)
-        status, headers, answer = self.ask({"prompt": "Tom"})
+        for _ in range(10):  # on a busy machine the second that the 21 have may be over before the next one comes
+            more = Stream(self.url, {**LONG, "prompt": ["x"] * 21}, self.KEY)
+            status, headers, answer = self.ask({"prompt": "Tom"})
+            if status != 200:
+                break
+            more.leave()
         self.assertEqual((status, answer["error"]["type"], answer["error"]["code"]), (429, "rate_limit_error", "queue_full"))
         self.assertGreaterEqual(int(headers["retry-after"]), 1)
         more.leave()
