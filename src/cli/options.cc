@@ -62,7 +62,7 @@ CLI::Validator checked_by(std::string (*check)(const std::string&)) {
 std::string check_draft_max(const std::string& text) {
   bool digits = !text.empty() && text.size() <= 6;
   for (char c : text) digits = digits && c >= '0' && c <= '9';
-  return digits || text == "auto"
+  return digits || text == "auto" || text == "-1"
              ? std::string()
              : fmt::format("expected auto or a number of drafts, found \"{}\"", printable(text));
 }
@@ -237,7 +237,8 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
 
 CLI::Option* add_draft_max_flag(CLI::App& app, std::string& draft_max) {
   return app
-      .add_option("--draft-max", draft_max, "most drafts a cycle: auto, or a number (0: plain AR)")
+      .add_option("--draft-max", draft_max,
+                  "most drafts a cycle: auto (or -1), or a number (0: plain AR)")
       ->check(checked_by(check_draft_max))
       ->capture_default_str();
 }
@@ -284,12 +285,16 @@ void add_text_flags(CLI::App& app, PromptFlags& flags) {
       ->group("Input");
 }
 
+CLI::Option* add_template_kwargs_flag(CLI::App& app, std::string& kwargs) {
+  return app
+      .add_option("--chat-template-kwargs", kwargs,
+                  "variables for the chat template, a JSON object")
+      ->check(checked_by(check_json_object));
+}
+
 void add_template_flags(CLI::App& app, PromptFlags& flags) {
   app.add_option("--system-prompt", flags.system, "(-sys) the system message")->group("Input");
-  app.add_option("--chat-template-kwargs", flags.template_kwargs,
-                 "variables for the chat template, a JSON object")
-      ->check(checked_by(check_json_object))
-      ->group("Input");
+  add_template_kwargs_flag(app, flags.template_kwargs)->group("Input");
 }
 
 WeightFormat weight_format(const std::string& name) {

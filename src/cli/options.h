@@ -59,6 +59,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags);
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 CLI::Option* add_draft_max_flag(CLI::App& app, std::string& draft_max);
 void add_text_flags(CLI::App& app, PromptFlags& flags);
+CLI::Option* add_template_kwargs_flag(CLI::App& app, std::string& kwargs);
 void add_template_flags(CLI::App& app, PromptFlags& flags);
 
 /// What GenerateOptions::draft_max is for a checked value of --draft-max.

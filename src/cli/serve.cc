@@ -74,10 +74,16 @@ class Termination {
 void read_key_file(const std::string& path, std::vector<std::string>& keys) {
   std::istringstream lines(read_all(path));
   for (std::string line; std::getline(lines, line);) {
-    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-    if (!line.empty()) keys.push_back(line);
+    constexpr const char* kBlanks = " \t\r";
+    const size_t begin = line.find_first_not_of(kBlanks);
+    if (begin == line.npos || line[begin] == '#') continue;
+    keys.push_back(line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1));
   }
   if (keys.empty()) fail("{}: no API key in it", path);
+}
+
+bool is_local(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
 std::string url_host(const std::string& host) {
@@ -135,7 +141,9 @@ class ServeCommand : public Command {
     app.add_option("--api-key", api_keys_, "that requests must bring; repeatable")
         ->allow_extra_args(false)
         ->group(group);
-    app.add_option("--api-key-file", key_file_, "a file with one key a line")->group(group);
+    app.add_option("--api-key-file", key_file_, "a file with one key a line, # before comments")
+        ->group(group);
+    add_template_kwargs_flag(app, template_kwargs_)->group("Generation");
     app.add_option("--cors-origin", cors_origins_,
                    "origin whose pages may ask, *: any; repeatable (default: none)")
         ->allow_extra_args(false)
@@ -229,6 +237,7 @@ class ServeCommand : public Command {
         std::max(options.http.max_total_body_bytes, 2 * options.http.max_body_bytes);
     options.http.max_connections = max_connections_;
     options.http.body_timeout = options.http.write_timeout = seconds(timeout_);
+    options.template_kwargs = template_kwargs_;
     options.names = aliases_;
     if (options.names.empty()) options.names = {default_name()};
     options.version = version_number();
@@ -272,6 +281,9 @@ class ServeCommand : public Command {
     service.serve(generator, engine, defaults, seed);
     print_stderr(fmt::format("{}: ready at http://{}:{}{}\n", model_flags_.model, url_host(host_),
                              service.port(), no_page_ ? "/v1" : "/"));
+    if (!is_local(host_) && service_options().http.api_keys.empty()) {
+      spdlog::warn("--host {} without --api-key: whoever reaches this machine may ask", host_);
+    }
     termination.wait();
     print_stderr(fmt::format(
         "stopping: running answers have {} seconds, new requests get 503 (Ctrl-C again: "
@@ -287,7 +299,7 @@ class ServeCommand : public Command {
   std::string host_ = "127.0.0.1";
   int port_ = 8080;
   std::vector<std::string> aliases_, api_keys_, cors_origins_, forwarded_allow_ips_;
-  std::string key_file_;
+  std::string key_file_, template_kwargs_;
   int64_t timeout_ = 60, request_timeout_ = 0, drain_timeout_ = 30;
   int64_t max_queue_ = 128, max_body_mb_ = 16, max_connections_ = 2048;
   bool no_page_ = false;

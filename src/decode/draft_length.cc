@@ -32,21 +32,24 @@ DraftLength::DraftLength(CostModel& cost, int64_t block_size, double temperature
       others_(cost.acceptance(temperature)),
       acceptance_(kRequestDecay) {}
 
-PassShape DraftLength::verify_shape(int64_t drafts, const Situation& s) {
+PassShape DraftLength::plain_pass(const Situation& s) {
   PassShape shape;
-  shape.add(View::kAr, drafts + 1, drafts + 1, s.context, s.companions);
+  shape.add(View::kAr, 1, 1, s.context, s.companions);
   return shape;
 }
 
-PassShape DraftLength::draft_shape(int64_t drafts, const Situation& s) {
+PassShape DraftLength::cycle_pass(int64_t drafts, int64_t drafting, const Situation& s) {
   PassShape shape;
-  shape.add(View::kDiffusion, drafts + 1, drafts, s.context, s.companions);
+  shape.add(View::kDiffusion, drafts + 1, drafts, s.context, drafting);
+  shape.add(View::kAr, drafts + 1, drafts + 1, s.context, s.companions - drafting);
   return shape;
 }
 
 double DraftLength::seconds(int64_t drafts, const Situation& s) const {
-  const double verify = cost_.predict(verify_shape(drafts, s));
-  return drafts == 0 ? verify : verify + cost_.predict(draft_shape(drafts, s));
+  if (drafts == 0) return cost_.predict(plain_pass(s));
+  const int64_t half = s.companions / 2;
+  return cost_.predict(cycle_pass(drafts, s.companions - half, s)) +
+         cost_.predict(cycle_pass(drafts, half, s));
 }
 
 DraftLength::Best DraftLength::best_drafts(const Situation& s, double most_seconds) const {
@@ -107,10 +110,9 @@ DraftLength::Best DraftLength::choose_freely(const Situation& s) {
 DraftLength::Best DraftLength::longer_untimed(const Best& best, const Situation& s) const {
   const int64_t longer = best.drafts + std::max<int64_t>(1, best.drafts / 4);
   if (!took_all_ || longer > std::min(s.most, block_size_ - 1)) return {};
-  const PassShape verify = verify_shape(longer, s);
+  const PassShape pass = cycle_pass(longer, s.companions / 2, s);
   const double time = seconds(longer, s);
-  if (cost_.observations(verify) >= kTimedEnough || time - ar_seconds_ > affordable_loss())
-    return {};
+  if (cost_.observations(pass) >= kTimedEnough || time - ar_seconds_ > affordable_loss()) return {};
   return {longer, time, 0};
 }
 
@@ -119,7 +121,7 @@ int64_t DraftLength::choose(const Situation& s) {
   situation_ = s;
   ar_seconds_ = seconds(0, s);
   const bool ar_known =
-      cost_.observations(verify_shape(0, s)) >= kArPassesWanted && since_ar_ < kArEvery;
+      cost_.observations(plain_pass(s)) >= kArPassesWanted && since_ar_ < kArEvery;
   last_drafts_ = ar_known ? choose_freely(s).drafts : 0;
   return last_drafts_;
 }

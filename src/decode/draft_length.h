@@ -11,7 +11,8 @@ namespace orthrus {
 /// Chooses how many drafts a cycle of one request makes, 0 (plain AR) included: the number with the
 /// most expected tokens per second, E(k) / time(k), where E(k) = 1 + sum over i <= k of the
 /// probability that the first i drafts are accepted, and time(k) is that of a draft and a verify
-/// pass of k + 1 rows (one AR row for k = 0).
+/// pass of k + 1 rows (one AR row for k = 0). Requests that share passes do not keep step, so half
+/// of them are taken to draft while the others verify: such passes read the weights of both views.
 ///
 /// Never slower than AR: an account holds the time that a request has won or lost against plain AR.
 /// It starts with what a promising start may lose, and cycles earn what they win. Plain steps earn
@@ -36,8 +37,10 @@ class DraftLength {
   void observe(int64_t drafted, int64_t accepted);
 
  private:
-  static PassShape verify_shape(int64_t drafts, const Situation& situation);
-  static PassShape draft_shape(int64_t drafts, const Situation& situation);
+  static PassShape plain_pass(const Situation& situation);
+  /// One of the two passes of a cycle, in which `drafting` of the companions draft and the others
+  /// verify.
+  static PassShape cycle_pass(int64_t drafts, int64_t drafting, const Situation& situation);
   double seconds(int64_t drafts, const Situation& situation) const;
   struct Best {
     int64_t drafts = 0;

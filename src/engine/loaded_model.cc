@@ -87,6 +87,11 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   std::unique_ptr<ChatTemplate> chat_template = ChatTemplate::load(resolved.path);
   Model model = load_model(checkpoint, request, pool);
   std::string weights = weights_name(model, options.weights);
+  const bool quantise =
+      options.weights == WeightFormat::kQ8 || options.weights == WeightFormat::kQ4;
+  if (quantise && weights != "q8" && weights != "q4") {
+    spdlog::info("the weights of {} have few bits already and stay {}", options.model, weights);
+  }
   return {std::move(checkpoint), std::move(adapter), std::move(tokenizer), std::move(chat_template),
           std::move(model),      std::move(source),  std::move(weights)};
 }

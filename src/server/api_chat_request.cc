@@ -11,10 +11,10 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-void read_chat(ObjectReader& body, ChatRequest& request) {
+void read_chat(ObjectReader& body, const ApiContext& context, ChatRequest& request) {
   request.continue_final = body.boolean("continue_final_message", false);
   // A message that goes on has no new header behind it.
-  request.context = read_template_context(body, !request.continue_final);
+  request.context = read_template_context(body, !request.continue_final, context.template_kwargs);
   if (!request.continue_final) return;
   const Json& last = request.context["messages"].back();
   if (last["role"] != "assistant" || last["content"] == "" || last.contains("tool_calls")) {
@@ -69,7 +69,7 @@ ChatRequest parse_chat_request(std::string_view text, const ApiContext& context)
   ChatRequest request;
   request.thinks = context.thinks;
   read_model(body, context);
-  read_chat(body, request);
+  read_chat(body, context, request);
   read_generation(body, context, request);
   const int64_t max_tokens = read_max_tokens(body, "max_completion_tokens", 1);
   if (max_tokens >= 0) request.options.max_new_tokens = max_tokens;

@@ -35,6 +35,8 @@ std::string error_body(const ApiError& error) {
 HttpAnswer error_answer(const ApiError& error) {
   HttpAnswer answer{.status = error.status, .body = error_body(error)};
   if (error.status == 429 || error.status == 503) answer.headers.emplace_back("retry-after", "1");
+  // The openai package asks again after any status from 500 on: the same work, and late again.
+  if (error.status == 504) answer.headers.emplace_back("x-should-retry", "false");
   return answer;
 }
 

@@ -127,14 +127,17 @@ Json read_messages(ObjectReader& body) {
   return out;
 }
 
-Json read_template_context(ObjectReader& body, bool generation_prompt) {
+Json read_template_context(ObjectReader& body, bool generation_prompt, const Json& defaults) {
   Json context = {
       {"messages", read_messages(body)},
       {"add_generation_prompt", body.boolean("add_generation_prompt", generation_prompt)}};
+  for (const auto& [name, value] : defaults.items()) {
+    if (!context.contains(name)) context[name] = value;
+  }
   const Json* kwargs = body.object("chat_template_kwargs");
   if (!kwargs) return context;
   for (const auto& [name, value] : kwargs->items()) {
-    if (context.contains(name) || name == "tools") {
+    if (name == "messages" || name == "add_generation_prompt" || name == "tools") {
       const std::string path = "chat_template_kwargs." + printable(name);
       throw bad_request(fmt::format("{}: {} is a parameter of its own.", path, printable(name)),
                         path, "invalid_value");

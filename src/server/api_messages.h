@@ -11,6 +11,7 @@ nlohmann::ordered_json read_messages(ObjectReader& body);
 
 /// Reads "messages", "add_generation_prompt" (`generation_prompt` where absent) and
 /// "chat_template_kwargs" into the variables of a chat template.
-nlohmann::ordered_json read_template_context(ObjectReader& body, bool generation_prompt);
+nlohmann::ordered_json read_template_context(ObjectReader& body, bool generation_prompt,
+                                             const nlohmann::ordered_json& defaults);
 
 }  // namespace orthrus

@@ -134,6 +134,15 @@ constexpr std::string_view kParameters = R"json(          "model": {
             "maxLength": 512,
             "description": "Accepted without effect."
           },
+          "cache_prompt": {"type": ["boolean", "null"], "description": "Accepted without effect."},
+          "id_slot": {
+            "type": ["integer", "null"],
+            "minimum": -1,
+            "maximum": 2147483647,
+            "description": "Accepted without effect."
+          },
+          "skip_special_tokens": {"type": ["boolean", "null"], "enum": [true, null]},
+          "include_stop_str_in_output": {"type": ["boolean", "null"], "enum": [false, null]},
           "prompt_cache_key": {
             "type": ["string", "null"],
             "maxLength": 512,

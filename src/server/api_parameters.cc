@@ -142,6 +142,24 @@ void read_without_effect(ObjectReader& body) {
   body.object("metadata");
   body.choice("service_tier", {"auto", "default"}, 0);
   if (body.boolean("store", false)) body.refuse("store", "answers are not kept");
+  // llama-server's and vLLM's, with the value that this server always has.
+  body.boolean("cache_prompt", true);
+  body.integer("id_slot", -1, kMaxInt, -1);
+  if (!body.boolean("skip_special_tokens", true)) {
+    body.refuse("skip_special_tokens", "special tokens are never in the text");
+  }
+  if (body.boolean("include_stop_str_in_output", false)) {
+    body.refuse("include_stop_str_in_output", "stop strings are never in the text");
+  }
+}
+
+void refuse_foreign(ObjectReader& body) {
+  body.refuse("json_schema", "use response_format");
+  body.refuse("prompt_logprobs", "completions have echo with logprobs");
+  body.refuse("reasoning_format", "thoughts are always in reasoning_content");
+  body.refuse("n_probs", "use logprobs and top_logprobs");
+  body.refuse("return_token_ids", "/tokenize says what they are");
+  body.refuse("truncate_prompt_tokens", "shorten the prompt");
 }
 
 }  // namespace
@@ -170,14 +188,16 @@ void read_generation(ObjectReader& body, const ApiContext& context, GenerationRe
   // Nobody can go before others, only behind them.
   request.priority = static_cast<int>(body.integer("priority", 0, 1000, 0));
   read_without_effect(body);
+  refuse_foreign(body);
 }
 
 void check_end(const GenerateOptions& options) {
   if (options.min_new_tokens == 0) return;
   if (options.max_new_tokens >= 0 && options.min_new_tokens > options.max_new_tokens) {
-    throw bad_request(fmt::format("min_tokens: expected at most max_tokens, which is {}, found {}.",
-                                  options.max_new_tokens, options.min_new_tokens),
-                      "min_tokens", "invalid_value");
+    throw bad_request(
+        fmt::format("min_tokens: expected at most max_tokens, which is {} here, found {}.",
+                    options.max_new_tokens, options.min_new_tokens),
+        "min_tokens", "invalid_value");
   }
   if (!options.grammar.empty() || !options.json_schema.empty()) {
     throw bad_request("min_tokens: the form of the answer alone says where it may end.",

@@ -17,6 +17,7 @@ struct ApiContext {
   GenerateOptions defaults;         ///< what a request does not say
   uint64_t seed = 0;                ///< for a request without one: drawn by the caller
   int64_t vocab_size = 0;           ///< token ids are below
+  nlohmann::ordered_json template_kwargs = nlohmann::ordered_json::object();  ///< by default
   bool thinks = false;  ///< the model's template or vocabulary knows <think> and </think>
 };
 

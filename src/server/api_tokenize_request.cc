@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kMaxText = SIZE_MAX;  // the body has a limit
 
-void read_chat(ObjectReader& body, TokenizeRequest& request) {
-  request.context = read_template_context(body, true);
+void read_chat(ObjectReader& body, const ApiContext& context, TokenizeRequest& request) {
+  request.context = read_template_context(body, true, context.template_kwargs);
   const ToolPlan plan = read_tools(body);
   if (!plan.functions.empty()) request.context["tools"] = plan.tools;
 }
@@ -32,7 +32,7 @@ TokenizeRequest parse_tokenize_request(std::string_view text, const ApiContext& 
                       "content", "missing_required_parameter");
   }
   if (body.has("messages")) {
-    read_chat(body, request);
+    read_chat(body, context, request);
   } else {
     request.text = body.string(body.has("content") ? "content" : "prompt", kMaxText);
   }

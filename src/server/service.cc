@@ -30,7 +30,6 @@ HttpAnswer page_answer(const HttpRequest& request, const PageFile& file) {
   answer.content_type = file.content_type;
   answer.headers = {{"etag", std::string(file.etag)},
                     {"cache-control", "no-cache"},
-                    {"x-content-type-options", "nosniff"},
                     {"referrer-policy", "no-referrer"},
                     {"content-security-policy", std::string(kPageSecurityPolicy)}};
   const std::string* known = request.header("if-none-match");
@@ -127,6 +126,9 @@ void Service::serve(Generator& generator, const EngineOptions& engine_options,
   ApiContext& context = served_->context;
   context.models = options_.names;
   context.defaults = std::move(defaults);
+  if (!options_.template_kwargs.empty()) {
+    context.template_kwargs = nlohmann::ordered_json::parse(options_.template_kwargs);
+  }
   context.vocab_size = loaded.model.config.vocab_size;
   context.thinks = thinks(loaded.tokenizer);
   served_->seed = seed;

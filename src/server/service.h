@@ -27,6 +27,7 @@ struct ServiceOptions {
   HttpOptions http;
   std::vector<std::string> names;  ///< of the model in requests; the first one is in answers
   std::string version;
+  std::string template_kwargs;              ///< of requests that do not set them, JSON; "": none
   int64_t max_queue = 128;                  ///< answers beside a full batch; more: 429
   std::chrono::seconds request_timeout{0};  ///< to the end of an answer; 0: none
   std::chrono::seconds drain_timeout{30};   ///< that running answers have at the end

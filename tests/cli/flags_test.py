@@ -148,7 +148,7 @@ class WrongFlags(ProgramTest):
     def test_values_out_of_range(self):
         cases = [("--temp", "-1"), ("--temp", "nan"), ("--temp", "hot"), ("--top-p", "1.5"), ("--min-p", "inf"),
                  ("-n", "-2"), ("-n", "1e99"), ("-c", "-1"), ("-t", "-3"), ("-ub", "0"), ("-ctk", "q4"),
-                 ("--view", "both"), ("--weights", "q3"), ("--draft-max", "many"), ("--draft-max", "-1"),
+                 ("--view", "both"), ("--weights", "q3"), ("--draft-max", "many"), ("--draft-max", "-2"),
                  ("--consensus", "maybe"), ("--consensus-threshold", "-1"), ("--seed", "-7"),
                  ("--logit-bias", "seven"), ("--logit-bias", "7"), ("--logit-bias", "7+nan"),
                  ("--logit-bias", "7+inf"), ("--chat-template-kwargs", "[1]"), ("--repeat-penalty", "0")]

@@ -26,6 +26,14 @@ TEST(ApiPrompt, KnowsWhetherAThoughtMayCome) {
   EXPECT_EQ(render_chat(without, opens).thought, Thought::kNone);
 }
 
+TEST(ApiPrompt, TheServersVariablesGoBehindTheRequests) {
+  ApiContext context = test_context();
+  context.template_kwargs = {{"enable_thinking", false}};
+  EXPECT_EQ(render_chat(parse_chat_request(chat_body(), context), qwen3()).thought, Thought::kNone);
+  const std::string body = chat_body(R"("chat_template_kwargs": {"enable_thinking": true})");
+  EXPECT_EQ(render_chat(parse_chat_request(body, context), qwen3()).thought, Thought::kMayBegin);
+}
+
 TEST(ApiPrompt, FormsBeginBehindTheThought) {
   const ChatRequest request = chat(R"("response_format": {"type": "json_object"})");
   GenerateOptions options = chat_options(request, {"", Thought::kMayBegin}, 1);

@@ -59,7 +59,8 @@ TEST(ApiRequest, ReadsEveryParameter) {
          "use_diffusion_mode": false, "draft_max": 7, "consensus": "kl",
          "consensus_threshold": 0.5, "priority": 3, "chat_template_kwargs":
          {"enable_thinking": false}, "grammar": "root ::= \"a\"", "parallel_tool_calls": true,
-         "modalities": ["text"])");
+         "cache_prompt": false, "id_slot": 2, "skip_special_tokens": true,
+         "include_stop_str_in_output": false, "modalities": ["text"])");
   const GenerateOptions& options = request.options;
   EXPECT_EQ(options.max_new_tokens, 5);
   EXPECT_EQ(options.sampling.temperature, 0);
@@ -213,6 +214,13 @@ TEST(ApiRequest, NamesWhatIsWrong) {
        "\"alias\"."},
       {R"("store": true)",
        "400 store unsupported_parameter: store is not supported: answers are not kept."},
+      {R"("n_probs": 5)",
+       "400 n_probs unsupported_parameter: n_probs is not supported: use logprobs and "
+       "top_logprobs."},
+      {R"("skip_special_tokens": false)",
+       "400 skip_special_tokens unsupported_parameter: skip_special_tokens is not supported: "
+       "special "
+       "tokens are never in the text."},
       {R"("service_tier": "flex")",
        "400 service_tier invalid_value: service_tier: expected one of \"auto\", \"default\", found "
        "\"flex\"."},
@@ -360,9 +368,10 @@ TEST(ApiRequest, WhereAnAnswerEnds) {
       chat(R"("min_tokens": 3, "max_tokens": 3, "stop_token_ids": [7, 1023])").options;
   EXPECT_EQ(options.min_new_tokens, 3);
   EXPECT_EQ(options.stop_token_ids, (std::vector<int32_t>{7, 1023}));
-  EXPECT_EQ(completion_error(R"("min_tokens": 17)"),
-            "400 min_tokens invalid_value: min_tokens: expected at most max_tokens, which is 16, "
-            "found 17.");
+  EXPECT_EQ(
+      completion_error(R"("min_tokens": 17)"),
+      "400 min_tokens invalid_value: min_tokens: expected at most max_tokens, which is 16 here, "
+      "found 17.");
   EXPECT_EQ(chat_error(R"("min_tokens": 17)"), "no error");
   EXPECT_EQ(chat_error(R"("min_tokens": 1, "grammar": "root ::= \"a\"")"),
             "400 min_tokens invalid_value: min_tokens: the form of the answer alone says where it "
@@ -393,6 +402,7 @@ TEST(ApiErrors, OfTheEngineAndTheirBodies) {
             R"("param":null,"code":"unavailable"}})");
   EXPECT_EQ(loading.headers, (HttpHeaders{{"retry-after", "1"}}));
   EXPECT_TRUE(error_answer(too_many_answers(40, 20)).headers.empty());
+  EXPECT_EQ(error_answer(timed_out()).headers, (HttpHeaders{{"x-should-retry", "false"}}));
 }
 
 }  // namespace

@@ -345,7 +345,7 @@ class Limited(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         keys = cls.enterClassContext(tempfile.NamedTemporaryFile("w", suffix=".keys"))
-        keys.write("first\r\n\n  \nsecond\n")
+        keys.write("# friends\nfirst\r\n\n  \n  second \n")
         keys.flush()
         cls.server = cls.enterClassContext(serve("--api-key-file", keys.name, "-np", "1", "--max-queue", "20", "--request-timeout",
                                                  "1", "--cors-origin", cls.ORIGIN, "--max-body-mb", "1", "--no-page"))
@@ -363,7 +363,7 @@ class Limited(unittest.TestCase):
     def test_keys_are_asked_for(self):
         chat = f"{self.url}/v1/chat/completions"
         for headers, status in (({}, 401), ({"Authorization": "Bearer wrong"}, 401), ({"Authorization": "first"}, 401),
-                                ({"Authorization": "Bearer "}, 401), ({"Authorization": "Bearer first"}, 200),
+                                ({"Authorization": "Bearer "}, 401), ({"Authorization": "Bearer # friends"}, 401), ({"Authorization": "Bearer first"}, 200),
                                 ({"X-Api-Key": "second"}, 200)):
             found, _, answer = fetch(chat, CHAT, headers)
             self.assertEqual(found, status, headers)
