@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "cli/command.h"
 #include "cli/model_size.h"
 #include "cli/result_report.h"
@@ -13,6 +15,38 @@ using Json = nlohmann::ordered_json;
 
 double bits(int64_t bytes, int64_t parameters) {
   return parameters ? 8.0 * static_cast<double>(bytes) / static_cast<double>(parameters) : 0;
+}
+
+Json rope_report(const RopeConfig& rope) {
+  Json out = {{"theta", rope.theta}, {"attention_factor", rope.attention_factor}};
+  if (!rope.divisors.empty()) {
+    const auto [least, most] = std::minmax_element(rope.divisors.begin(), rope.divisors.end());
+    out["least_divisor"] = *least;
+    out["most_divisor"] = *most;
+  }
+  if (rope.yarn) {
+    out["yarn"] = {{"factor", rope.yarn->factor},
+                   {"original_context", rope.yarn->original_context},
+                   {"beta_fast", rope.yarn->beta_fast},
+                   {"beta_slow", rope.yarn->beta_slow},
+                   {"truncate", rope.yarn->truncate}};
+  }
+  return out;
+}
+
+std::string rope_line(const RopeConfig& rope) {
+  std::string text = fmt::format("theta {}", rope.theta);
+  if (rope.yarn) {
+    text += fmt::format(", yarn: factor {} over {} tokens", rope.yarn->factor,
+                        grouped(rope.yarn->original_context));
+  } else if (!rope.divisors.empty()) {
+    const auto [least, most] = std::minmax_element(rope.divisors.begin(), rope.divisors.end());
+    text += fmt::format(", slowed by {:.4g} to {:.4g}", *least, *most);
+  }
+  if (rope.attention_factor != 1) {
+    text += fmt::format(", attention factor {:.5g}", rope.attention_factor);
+  }
+  return text;
 }
 
 double diffusion_share(const ModelSize& size) {
@@ -63,6 +97,7 @@ class InspectCommand : public Command {
                 {"head_dim", config.head_dim},
                 {"vocab_size", config.vocab_size},
                 {"max_position_embeddings", config.max_position_embeddings},
+                {"rope", rope_report(config.rope)},
                 {"tied_embeddings", config.tie_word_embeddings},
                 {"parameters", size.parameters},
                 {"diffusion_view", model.diffusion_source()},
@@ -96,11 +131,12 @@ class InspectCommand : public Command {
     const ModelConfig& config = model.checkpoint.config;
     std::string text = fmt::format(
         "model:         {} ({})\narchitecture:  {}, {} layers, hidden {}, MLP {}\n"
-        "attention:     {} heads, {} KV heads of {}\nvocabulary:    {} rows, lm_head {}\n"
+        "attention:     {} heads, {} KV heads of {}\nrotary:        {}\nvocabulary:    {} rows, "
+        "lm_head {}\n"
         "context:       {} tokens\nparameters:    {}\n",
         config.name, model.checkpoint.path, architecture_name(config.architecture),
         config.num_layers, config.hidden_size, config.intermediate_size, config.num_heads,
-        config.num_kv_heads, config.head_dim, grouped(config.vocab_size),
+        config.num_kv_heads, config.head_dim, rope_line(config.rope), grouped(config.vocab_size),
         config.tie_word_embeddings ? "tied to the embedding" : "of its own",
         grouped(config.max_position_embeddings), grouped(size.parameters));
     text += fmt::format("diffusion:     {}", model.diffusion_source());

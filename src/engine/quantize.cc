@@ -163,7 +163,7 @@ class Quantizer {
   /// other programs may read. Of a directory the factors are in the config.
   void plan_rest(const std::set<std::string>& planned) {
     if (!gguf_) {
-      if (has_one_rope_factor(config_)) return;
+      if (rope_scaling_is_metadata(config_)) return;
       const auto factors = std::as_bytes(std::span(config_.rope.divisors));
       const auto count = static_cast<int64_t>(config_.rope.divisors.size());
       add(std::string(kRopeFactorsName), TensorType::kF32, {count}, {.copy = factors});

@@ -6,6 +6,7 @@
 #include "formats/gguf_keys.h"
 #include "formats/hf_config.h"
 #include "formats/printable.h"
+#include "formats/rope_scaling.h"
 #include "formats/tensor_names.h"
 
 namespace orthrus {
@@ -31,12 +32,15 @@ class ArchitectureKeys {
     if (!value) fail("{}: no metadata {}", file_.path(), key(part));
     return *value;
   }
-  double number(const char* part, double fallback, double low, double high) const {
-    const double value = file_.metadata().get<double>(key(part)).value_or(fallback);
-    if (!(value >= low && value <= high)) {
-      fail("{}: {} is {}, expected {} to {}", file_.path(), key(part), value, low, high);
+  std::optional<double> number(const char* part, double low, double high) const {
+    const auto value = file_.metadata().get<double>(key(part));
+    if (value && !(*value >= low && *value <= high)) {
+      fail("{}: {} is {}, expected {} to {}", file_.path(), key(part), *value, low, high);
     }
     return value;
+  }
+  double number(const char* part, double fallback, double low, double high) const {
+    return number(part, low, high).value_or(fallback);
   }
 
  private:
@@ -118,24 +122,53 @@ std::vector<float> rope_factors(const GgufFile& file, int64_t head_dim) {
   return factors;
 }
 
+void scale_linearly(double factor, RopeConfig& rope, int64_t head_dim) {
+  if (factor == 1) return;
+  if (rope.divisors.empty()) rope.divisors.assign(static_cast<size_t>(head_dim / 2), 1.0f);
+  for (float& divisor : rope.divisors) divisor *= static_cast<float>(factor);
+}
+
+void read_yarn(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig& config) {
+  const auto factor = keys.number(gguf_key::kRotaryFactor, 1, kMaxRopeFactor);
+  if (!factor) fail("{}: no metadata {}", file.path(), keys.key(gguf_key::kRotaryFactor));
+  YarnScaling scaling;
+  scaling.factor = *factor;
+  scaling.original_context =
+      keys.integer(gguf_key::kRotaryOriginalContext).value_or(config.max_position_embeddings);
+  scaling.beta_fast = keys.number(gguf_key::kYarnBetaFast, scaling.beta_fast, 0, kMaxRopeFactor);
+  scaling.beta_slow = keys.number(gguf_key::kYarnBetaSlow, scaling.beta_slow, 0, kMaxRopeFactor);
+  // Below 0 means that it is not set.
+  const double extrapolation = keys.number(gguf_key::kYarnExtrapolation, 1, -1e6, 1e6);
+  if (extrapolation >= 0 && extrapolation != 1) {
+    fail("{}: {} is {}, only 1 is supported", file.path(), keys.key(gguf_key::kYarnExtrapolation),
+         extrapolation);
+  }
+  const double log_multiplier = keys.number(gguf_key::kYarnLogMultiplier, 0, 0, 1000);
+  double attention = yarn_attention_factor(*factor);
+  if (log_multiplier != 0) attention /= yarn_attention_factor(*factor, log_multiplier);
+  attention = keys.number(gguf_key::kYarnAttentionFactor, attention, 1e-3, 1000);
+  apply_yarn(scaling, attention, config, file.path());
+}
+
 void read_rope(const ArchitectureKeys& keys, const GgufFile& file, ModelConfig& config) {
   config.rope.theta = keys.number(gguf_key::kRotaryBase, 10000.0, 1, 1e12);
   config.rope.divisors = rope_factors(file, config.head_dim);
   const std::string type(
       file.metadata().get<std::string_view>(keys.key(gguf_key::kRotaryScaling)).value_or("none"));
-  if (type != "none" && type != "linear") {
-    fail("{}: {} is \"{}\", expected none or linear", file.path(),
+  if (type == "yarn") {
+    read_yarn(keys, file, config);
+  } else if (type == "none" || type == "linear") {
+    // Files from before rope.scaling.* say rope.scale_linear.
+    const double old_factor = keys.number("rope.scale_linear", 1, 1, kMaxRopeFactor);
+    const double factor = type == "linear"
+                              ? keys.number(gguf_key::kRotaryFactor, old_factor, 1, kMaxRopeFactor)
+                              : old_factor;
+    scale_linearly(factor, config.rope, config.head_dim);
+  } else {
+    fail("{}: {} is \"{}\", expected none, linear or yarn", file.path(),
          keys.key(gguf_key::kRotaryScaling), printable(type));
   }
-  // Files from before rope.scaling.* say rope.scale_linear.
-  const double old_factor = keys.number("rope.scale_linear", 1, 1, 1e6);
-  const double factor =
-      type == "linear" ? keys.number(gguf_key::kRotaryFactor, old_factor, 1, 1e6) : old_factor;
-  if (factor == 1) return;
-  if (config.rope.divisors.empty()) {
-    config.rope.divisors.assign(static_cast<size_t>(config.head_dim / 2), 1.0f);
-  }
-  for (float& divisor : config.rope.divisors) divisor *= static_cast<float>(factor);
+  config.rope.attention_factor *= keys.number(gguf_key::kRotaryAttentionFactor, 1, 1e-3, 1000);
 }
 
 std::optional<int32_t> token(const GgufFile& file, const char* key, int64_t vocab_size) {

@@ -25,6 +25,16 @@ inline constexpr const char* kNormEpsilon = "attention.layer_norm_rms_epsilon";
 inline constexpr const char* kRotaryBase = "rope.freq_base";
 inline constexpr const char* kRotaryScaling = "rope.scaling.type";
 inline constexpr const char* kRotaryFactor = "rope.scaling.factor";
+inline constexpr const char* kRotaryOriginalContext = "rope.scaling.original_context_length";
+/// Times what the type of scaling says.
+inline constexpr const char* kRotaryAttentionFactor = "rope.scaling.attn_factor";
+inline constexpr const char* kYarnExtrapolation = "rope.scaling.yarn_ext_factor";
+/// In place of what the factor says: transformers' attention_factor.
+inline constexpr const char* kYarnAttentionFactor = "rope.scaling.yarn_attn_factor";
+inline constexpr const char* kYarnBetaFast = "rope.scaling.yarn_beta_fast";
+inline constexpr const char* kYarnBetaSlow = "rope.scaling.yarn_beta_slow";
+/// transformers' mscale_all_dim, with an mscale of 1.
+inline constexpr const char* kYarnLogMultiplier = "rope.scaling.yarn_log_multiplier";
 inline constexpr const char* kVocabularySize = "vocab_size";
 
 inline constexpr const char* kTokenizerModel = "tokenizer.ggml.model";

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "formats/gguf_keys.h"
+#include "formats/rope_scaling.h"
 
 namespace orthrus {
 namespace {
@@ -96,11 +97,38 @@ void GgufPairs::i32s(std::string_view key, std::span<const int32_t> values) {
   encoded(key, bytes_of(out));
 }
 
-bool has_one_rope_factor(const ModelConfig& config) {
+bool rope_scaling_is_metadata(const ModelConfig& config) {
   const std::vector<float>& divisors = config.rope.divisors;
-  return std::all_of(divisors.begin(), divisors.end(),
-                     [&](float divisor) { return divisor == divisors.front(); });
+  return config.rope.yarn || std::all_of(divisors.begin(), divisors.end(), [&](float divisor) {
+           return divisor == divisors.front();
+         });
 }
+
+namespace {
+
+void write_rope_scaling(const ModelConfig& c, const std::string& architecture, GgufPairs& pairs) {
+  const auto key = [&](const char* part) { return architecture + "." + part; };
+  const RopeConfig& rope = c.rope;
+  if (rope.yarn) {
+    const YarnScaling& yarn = *rope.yarn;
+    if (!yarn.truncate) fail("{}: yarn with truncate false has no form in GGUF files", c.name);
+    pairs.text(key(gguf_key::kRotaryScaling), "yarn");
+    pairs.f32(key(gguf_key::kRotaryFactor), yarn.factor);
+    pairs.u32(key(gguf_key::kRotaryOriginalContext), yarn.original_context);
+    pairs.f32(key(gguf_key::kYarnBetaFast), yarn.beta_fast);
+    pairs.f32(key(gguf_key::kYarnBetaSlow), yarn.beta_slow);
+    // kYarnAttentionFactor would say it too, but llama.cpp does not heed it.
+    const double usual = yarn_attention_factor(yarn.factor);
+    if (rope.attention_factor != usual) {
+      pairs.f32(key(gguf_key::kRotaryAttentionFactor), rope.attention_factor / usual);
+    }
+  } else if (!rope.divisors.empty() && rope_scaling_is_metadata(c)) {
+    pairs.text(key(gguf_key::kRotaryScaling), "linear");
+    pairs.f32(key(gguf_key::kRotaryFactor), static_cast<double>(rope.divisors.front()));
+  }
+}
+
+}  // namespace
 
 void write_gguf_config(const ModelConfig& c, GgufPairs& pairs) {
   const std::string architecture = architecture_name(c.architecture);
@@ -119,10 +147,7 @@ void write_gguf_config(const ModelConfig& c, GgufPairs& pairs) {
   pairs.u32(key(gguf_key::kRotaryDimensions), c.head_dim);
   pairs.f32(key(gguf_key::kNormEpsilon), c.rms_norm_eps);
   pairs.f32(key(gguf_key::kRotaryBase), c.rope.theta);
-  if (!c.rope.divisors.empty() && has_one_rope_factor(c)) {
-    pairs.text(key(gguf_key::kRotaryScaling), "linear");
-    pairs.f32(key(gguf_key::kRotaryFactor), static_cast<double>(c.rope.divisors.front()));
-  }
+  write_rope_scaling(c, architecture, pairs);
   if (!c.sampling.do_sample) return;
   const auto number = [&](const char* name, std::optional<double> value) {
     if (value) pairs.f64(name, *value);

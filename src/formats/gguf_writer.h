@@ -35,11 +35,12 @@ class GgufPairs {
 };
 
 /// Hyperparameters, end tokens and sampling defaults: what parse_gguf_config reads, less what
-/// tensors say. Scaling that is not the same for all frequencies is a tensor, kRopeFactorsName.
+/// tensors say. Scaling that keys cannot say is a tensor, kRopeFactorsName. Error(kInput) where
+/// neither can.
 void write_gguf_config(const ModelConfig& config, GgufPairs& pairs);
 
-/// Whether the rotary scaling can be said by a key: there is none, or one factor for all.
-bool has_one_rope_factor(const ModelConfig& config);
+/// Whether keys say the rotary scaling: there is none, one factor for all, or YaRN.
+bool rope_scaling_is_metadata(const ModelConfig& config);
 
 /// A tensor to be written. Not kI8.
 struct GgufEntry {

@@ -14,8 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMaxFactor = 1e6;  // of rope scaling
-
 /// A JSON object with typed, range-checked reads. A null counts as absent, as in transformers.
 class Fields {
  public:
@@ -163,14 +161,47 @@ void refuse_unsupported(const Fields& fields) {
   }
 }
 
-/// `rope_parameters` (theta inside) or the older `rope_scaling` beside a top-level `rope_theta`.
+/// As `_compute_yarn_parameters` of transformers reads them: 0 counts as absent where it says `or`.
+void read_yarn(const Fields& rope, ModelConfig& config) {
+  YarnScaling scaling;
+  const auto original = rope.integer("original_max_position_embeddings");
+  scaling.original_context = original.value_or(config.max_position_embeddings);
+  auto factor = rope.number("factor", 1, kMaxRopeFactor);
+  if (!factor && original) {
+    factor = static_cast<double>(config.max_position_embeddings) / static_cast<double>(*original);
+  }
+  if (!factor) fail("{}: no \"factor\"", rope.where());
+  scaling.factor = *factor;
+  const auto or_default = [&](const char* key, double& value) {
+    const double given = rope.number(key, 0, kMaxRopeFactor).value_or(0);
+    if (given != 0) value = given;
+  };
+  or_default("beta_fast", scaling.beta_fast);
+  or_default("beta_slow", scaling.beta_slow);
+  scaling.truncate = rope.boolean("truncate").value_or(true);
+  double mscale = 0, mscale_all = 0;
+  or_default("mscale", mscale);
+  or_default("mscale_all_dim", mscale_all);
+  double attention = yarn_attention_factor(*factor);
+  if (mscale != 0 && mscale_all != 0) {
+    attention = yarn_attention_factor(*factor, mscale) / yarn_attention_factor(*factor, mscale_all);
+  }
+  const auto given = rope.number("attention_factor", 1e-3, 1000);
+  apply_yarn(scaling, given.value_or(attention), config, rope.where());
+}
+
+/// `rope_parameters` (theta inside), or the older `rope_scaling` beside a top-level `rope_theta`.
+/// Of both the latter counts, as in transformers: a person has added it.
 void read_rope(const Fields& fields, ModelConfig& config) {
-  const bool modern = fields.find("rope_parameters") != nullptr;
-  const json* object = fields.find(modern ? "rope_parameters" : "rope_scaling");
   const json empty = json::object();
-  const Fields rope(object ? *object : empty,
-                    fields.where() + (modern ? ": rope_parameters" : ": rope_scaling"));
+  const auto member = [&](const char* name) {
+    const json* object = fields.find(name);
+    return Fields(object ? *object : empty, fields.where() + ": " + name);
+  };
+  const Fields modern = member("rope_parameters"), older = member("rope_scaling");
+  const Fields& rope = fields.find("rope_scaling") ? older : modern;
   auto theta = rope.number("rope_theta", 1, 1e12);
+  if (!theta) theta = modern.number("rope_theta", 1, 1e12);
   if (!theta) theta = fields.number("rope_theta", 1, 1e12);
   config.rope.theta = theta.value_or(10000.0);
   for (const Fields* part : {&fields, &rope}) {
@@ -181,15 +212,16 @@ void read_rope(const Fields& fields, ModelConfig& config) {
   auto type = rope.text("rope_type");
   if (!type) type = rope.text("type");
   if (!type || *type == "default") return;
+  if (*type == "yarn") return read_yarn(rope, config);
   const size_t pairs = static_cast<size_t>(config.head_dim / 2);
-  const double factor = rope.number("factor", 1, kMaxFactor).value_or(1);
+  const double factor = rope.number("factor", 1, kMaxRopeFactor).value_or(1);
   if (*type == "linear") {
     config.rope.divisors.assign(pairs, static_cast<float>(factor));
   } else if (*type == "llama3") {
     Llama3Scaling scaling;
     scaling.factor = factor;
-    scaling.low_freq_factor = rope.number("low_freq_factor", 1e-3, kMaxFactor).value_or(1);
-    scaling.high_freq_factor = rope.number("high_freq_factor", 1e-3, kMaxFactor).value_or(4);
+    scaling.low_freq_factor = rope.number("low_freq_factor", 1e-3, kMaxRopeFactor).value_or(1);
+    scaling.high_freq_factor = rope.number("high_freq_factor", 1e-3, kMaxRopeFactor).value_or(4);
     scaling.original_context = rope.number("original_max_position_embeddings", 1, 1e9)
                                    .value_or(static_cast<double>(config.max_position_embeddings));
     if (scaling.high_freq_factor <= scaling.low_freq_factor) {
@@ -198,7 +230,7 @@ void read_rope(const Fields& fields, ModelConfig& config) {
     }
     config.rope.divisors = llama3_divisors(scaling, config.rope.theta, config.head_dim);
   } else {
-    fail("{}: type \"{}\" is not supported, expected default, linear or llama3", rope.where(),
+    fail("{}: type \"{}\" is not supported, expected default, linear, llama3 or yarn", rope.where(),
          printable(*type));
   }
 }

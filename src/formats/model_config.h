@@ -15,13 +15,24 @@ constexpr const char* architecture_name(Architecture architecture) {
   return architecture == Architecture::kQwen2 ? "qwen2" : "llama";
 }
 
+/// What a model says of YaRN (Peng et al. 2023), which stretches its context by `factor`.
+struct YarnScaling {
+  double factor = 1;
+  int64_t original_context = 0;  ///< tokens
+  double beta_fast = 32;  ///< turns over the original context from which a pair is left as it is
+  double beta_slow = 1;   ///< turns up to which a pair is slowed by all of `factor`
+  bool truncate = true;   ///< the two borders are rounded outwards to whole pairs
+};
+
 /// Rotary embedding: angle of pair i at position p is p * theta^(-2i/head_dim), divided by a factor
 /// a pair where the model scales its context.
 struct RopeConfig {
   double theta = 10000.0;
   /// Frequency divisors, one a pair [head_dim / 2]; empty: all 1. Llama 3's `rope_scaling` (or a
-  /// GGUF file's rope_freqs.weight) and linear scaling are turned into this by the loader.
+  /// GGUF file's rope_freqs.weight), linear scaling and YaRN are turned into this by the loader.
   std::vector<float> divisors;
+  double attention_factor = 1;      ///< of cosines and sines: YaRN's temperature
+  std::optional<YarnScaling> yarn;  ///< where it is the source of the divisors
 };
 
 /// Everything about a model that is not a weight, from config.json or GGUF metadata.

@@ -219,8 +219,9 @@ void Forward::Impl::embed() {
       // The angle is rounded to float as in HF, its cosine is not.
       const float angle =
           static_cast<float>(row.position) * model.rope_inv_freq[static_cast<size_t>(j)];
-      cos.row(i)[j] = static_cast<float>(std::cos(static_cast<double>(angle)));
-      sin.row(i)[j] = static_cast<float>(std::sin(static_cast<double>(angle)));
+      const double factor = c.rope.attention_factor;
+      cos.row(i)[j] = static_cast<float>(factor * std::cos(static_cast<double>(angle)));
+      sin.row(i)[j] = static_cast<float>(factor * std::sin(static_cast<double>(angle)));
     }
   });
 }

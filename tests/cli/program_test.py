@@ -5,6 +5,7 @@ Usage: program_test.py PROGRAM SOURCE_ROOT [unittest arguments]."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 
@@ -174,6 +175,21 @@ class Tools(ProgramTest):
         page = self.succeed("inspect", "-m", TINY)
         self.assertIn("4 heads, 2 KV heads of 64", page)
         self.assertIn("2,048 bytes a token", page)
+
+    def test_inspect_shows_yarn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(TINY, folder, dirs_exist_ok=True)
+            path = os.path.join(folder, "config.json")
+            with open(path) as file:
+                config = json.load(file)
+            config["rope_scaling"] = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}
+            with open(path, "w") as file:
+                json.dump(config, file)
+            report = json.loads(self.succeed("inspect", folder, "--json"))
+            self.assertEqual(report["rope"]["yarn"]["factor"], 4)
+            self.assertAlmostEqual(report["rope"]["attention_factor"], 1.1386294)
+            self.assertEqual(report["max_position_embeddings"], 2048)
+            self.assertIn("theta 10000, yarn: factor 4 over 512 tokens, attention factor 1.1386", self.succeed("inspect", folder))
 
     def test_plan(self):
         report = json.loads(self.succeed("plan", TINY, "-c", "512", "--batch", "8", "--budget", "1", "--json"))

@@ -54,6 +54,7 @@ RandomFiles random_files(Architecture architecture) {
     testing::scale_linearly(files, 4);
   } else {
     files.config.qk_norm = true;
+    testing::scale_as_yarn(files, 4, 4, 1, 32);
   }
   testing::fill(files, 1);
   return files;
@@ -122,6 +123,7 @@ void expect_same(const Model& a, const Model& b) {
   EXPECT_EQ(a.final_norm, b.final_norm);
   EXPECT_EQ(a.mask_embedding, b.mask_embedding);
   EXPECT_EQ(a.rope_inv_freq, b.rope_inv_freq);
+  EXPECT_EQ(a.config.rope.attention_factor, b.config.rope.attention_factor);
   EXPECT_EQ(a.config.block_size, b.config.block_size);
   EXPECT_EQ(a.config.mask_token_id, b.config.mask_token_id);
   EXPECT_EQ(a.config.architecture, b.config.architecture);
@@ -284,6 +286,23 @@ TEST(QuantizeFile, TokensOfADirectory) {
     EXPECT_EQ(after.token_bytes(id), before.token_bytes(id));
     EXPECT_EQ(after.is_special(id), before.is_special(id));
   }
+}
+
+TEST(QuantizeFile, YarnOfADirectory) {
+  TempDir dir, out;
+  RandomFiles files = random_files(Architecture::kQwen3);
+  files.rope_scaling["attention_factor"] = 0.5;
+  write_hf(files, true, dir);
+  dir.write("tokenizer.json", kTokenizerJson);
+  const std::string output = out.path() + "/out.gguf";
+  quantize(dir.path(), {}, output);
+  const RopeConfig read = open_checkpoint(output).config.rope;
+  EXPECT_FLOAT_EQ(static_cast<float>(read.attention_factor), 0.5f);
+  EXPECT_EQ(read.yarn->factor, 4);
+  EXPECT_EQ(read.yarn->original_context, 32);
+  files.rope_scaling["truncate"] = false;
+  write_hf(files, true, dir);
+  EXPECT_INPUT_ERROR(quantize(dir.path(), {}, output), "truncate false has no form in GGUF files");
 }
 
 TEST(QuantizeFile, ATokenizerWithoutANameInGgufIsRefused) {

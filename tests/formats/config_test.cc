@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -113,6 +114,10 @@ TEST(HfConfig, RopeParametersOfTransformers5) {
   EXPECT_TRUE(parse(config).rope.divisors.empty());
   config["rope_parameters"] = {{"rope_theta", 1e4}, {"rope_type", "linear"}, {"factor", 4}};
   EXPECT_EQ(parse(config).rope.divisors, std::vector<float>(64, 4.0f));
+  config["rope_scaling"] = {{"type", "linear"}, {"factor", 2}};  // added by a person
+  EXPECT_EQ(parse(config).rope.divisors, std::vector<float>(64, 2.0f));
+  EXPECT_EQ(parse(config).rope.theta, 1e4);
+  config.erase("rope_scaling");
   config["rope_parameters"]["partial_rotary_factor"] = 0.5;
   EXPECT_INPUT_ERROR(parse(config), "partial_rotary_factor");
 }
@@ -133,10 +138,96 @@ TEST(HfConfig, Llama3Scaling) {
   EXPECT_NEAR(c.rope.divisors[16], 1 / ((1 - s) / 32 + s), 1e-4);
 }
 
+// What the model card of Qwen3 says to set for 131,072 tokens. The divisors here and below come
+// from a numpy copy of the formulas of transformers, in float32.
+json qwen3_yarn() {
+  json config = qwen3();
+  config["rope_scaling"] = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}};
+  return config;
+}
+
+/// The divisors of these pairs.
+void expect_divisors(const RopeConfig& rope, const std::map<size_t, double>& expected) {
+  for (const auto& [pair, divisor] : expected) {
+    EXPECT_NEAR(static_cast<double>(rope.divisors.at(pair)), divisor, 2e-6 * divisor)
+        << "pair " << pair;
+  }
+}
+
+TEST(HfConfig, YarnOfQwen3) {
+  const ModelConfig c = parse(qwen3_yarn());
+  ASSERT_EQ(c.rope.divisors.size(), 64u);
+  for (size_t i = 0; i < 24; ++i) EXPECT_EQ(c.rope.divisors[i], 1.0f) << i;
+  for (size_t i = 40; i < 64; ++i) EXPECT_EQ(c.rope.divisors[i], 4.0f) << i;
+  expect_divisors(c.rope, {{24, 1.046154}, {30, 1.446808}, {36, 2.344827}, {39, 3.4}});
+  EXPECT_NEAR(c.rope.attention_factor, 1.138629436111989, 1e-12);
+  EXPECT_EQ(c.max_position_embeddings, 131072);
+}
+
+TEST(HfConfig, YarnWithBordersThatAreNotWholePairs) {
+  json config = qwen3_yarn();
+  config["rope_scaling"]["truncate"] = false;
+  expect_divisors(parse(config).rope,
+                  {{23, 1}, {24, 1.019238}, {30, 1.426865}, {36, 2.377841}, {39, 3.566262}});
+}
+
+TEST(HfConfig, YarnParameters) {
+  json config = qwen3_yarn();
+  config["head_dim"] = 64;
+  config["rope_theta"] = 10000;
+  config["rope_scaling"] = {{"type", "yarn"}, {"factor", 2.5}, {"beta_fast", 16}, {"beta_slow", 2}};
+  config["rope_scaling"]["original_max_position_embeddings"] = 4096;
+  const ModelConfig c = parse(config);
+  expect_divisors(c.rope, {{12, 1}, {16, 1.363636}, {20, 2.142857}, {23, 2.5}, {31, 2.5}});
+  EXPECT_NEAR(c.rope.attention_factor, 1.0916290731874154, 1e-12);
+  EXPECT_EQ(c.max_position_embeddings, 40960) << "more than 2.5 * 4096";
+
+  const auto attention = [&](const json& more) {
+    json changed = qwen3_yarn();
+    changed["rope_scaling"].update(more);
+    return parse(changed).rope.attention_factor;
+  };
+  EXPECT_EQ(attention({{"attention_factor", 0.75}}), 0.75);
+  // (0.1 * 0.707 * ln 4 + 1) / (0.1 * 0.5 * ln 4 + 1), as DeepSeek-V2 writes it.
+  EXPECT_NEAR(attention({{"mscale", 0.707}, {"mscale_all_dim", 0.5}}), 1.0268358, 1e-6);
+  EXPECT_EQ(attention({{"mscale", 1}, {"mscale_all_dim", 1}}), 1);
+  EXPECT_NEAR(attention({{"mscale", 2}}), 1.1386294, 1e-6) << "one alone does not count";
+  EXPECT_EQ(attention({{"factor", 1}}), 1);
+}
+
+TEST(HfConfig, YarnFactorsThatAreNotThere) {
+  json config = qwen3_yarn();
+  config["rope_scaling"].erase("factor");
+  EXPECT_EQ(parse(config).rope.yarn->factor, 1.25) << "max_position_embeddings / 32768";
+  config["rope_scaling"].erase("original_max_position_embeddings");
+  EXPECT_INPUT_ERROR(parse(config), "rope_scaling: no \"factor\"");
+  config["rope_scaling"]["factor"] = 2;
+  EXPECT_EQ(parse(config).rope.yarn->original_context, 40960);
+  EXPECT_EQ(parse(config).max_position_embeddings, 81920);
+}
+
+TEST(HfConfig, YarnOutOfRange) {
+  const auto expect_error = [](const char* key, const json& value, const char* part) {
+    json config = qwen3_yarn();
+    config["rope_scaling"][key] = value;
+    EXPECT_INPUT_ERROR(parse(config), part);
+  };
+  expect_error("factor", 0.5, "\"factor\" is 0.5, expected 1 to");
+  expect_error("factor", "4", "\"factor\" is not a number");
+  expect_error("factor", 1e6, "factor times original context is 32768000000, expected 1 to");
+  expect_error("original_max_position_embeddings", 0, "the original context is 0, expected 1 to");
+  expect_error("original_max_position_embeddings", 5, "leave no pair between them");
+  expect_error("beta_fast", 0.5, "beta_fast is 0.5, expected 1 to");
+  expect_error("beta_slow", -1, "\"beta_slow\" is -1");
+  expect_error("attention_factor", 0, "\"attention_factor\" is 0, expected 0.001 to");
+  expect_error("truncate", 1, "\"truncate\" is not true or false");
+}
+
 TEST(HfConfig, ScalingsThatAreNotSupported) {
-  for (const char* type : {"yarn", "dynamic", "longrope", "su"}) {
+  for (const char* type : {"dynamic", "longrope", "su"}) {
     EXPECT_KEY_ERROR(llama3(), "rope_scaling", (json{{"rope_type", type}, {"factor", 2}}),
-                     "is not supported, expected default, linear or llama3");
+                     "is not supported, expected default, linear, llama3 or yarn");
   }
   EXPECT_KEY_ERROR(llama3(), "rope_scaling", (json{{"type", "linear"}, {"factor", 0}}),
                    "\"factor\" is 0");
@@ -320,7 +411,39 @@ TEST(GgufConfig, RopeFactors) {
                       .f32("llama.rope.scaling.factor", 4))
                 .rope.divisors,
             std::vector<float>{4.0f});
-  EXPECT_INPUT_ERROR(parse(small_gguf().text("llama.rope.scaling.type", "yarn")), "\"yarn\"");
+  EXPECT_INPUT_ERROR(parse(small_gguf().text("llama.rope.scaling.type", "longrope")),
+                     "\"longrope\", expected none, linear or yarn");
+}
+
+TEST(GgufConfig, Yarn) {
+  // Heads of 64, as in HfConfig.YarnParameters.
+  const auto yarn = [] {
+    GgufBuilder gguf = small_gguf();
+    return gguf.u32("llama.attention.key_length", 64)
+        .u32("llama.attention.value_length", 64)
+        .text("llama.rope.scaling.type", "yarn")
+        .f32("llama.rope.scaling.factor", 2.5f)
+        .u32("llama.rope.scaling.original_context_length", 4096)
+        .f32("llama.rope.scaling.yarn_beta_fast", 16)
+        .f32("llama.rope.scaling.yarn_beta_slow", 2);
+  };
+  const ModelConfig c = parse(yarn());
+  expect_divisors(c.rope, {{12, 1}, {16, 1.363636}, {20, 2.142857}, {23, 2.5}, {31, 2.5}});
+  EXPECT_NEAR(c.rope.attention_factor, 1.0916290731874154, 1e-12);
+  EXPECT_EQ(c.max_position_embeddings, 10240);
+  const auto attention = [&](const char* key, float value) {
+    return parse(yarn().f32(key, value)).rope.attention_factor;
+  };
+  EXPECT_NEAR(attention("llama.rope.scaling.attn_factor", 0.5f), 0.5458145366, 1e-9);
+  EXPECT_EQ(attention("llama.rope.scaling.yarn_attn_factor", 0.5f), 0.5);
+  EXPECT_EQ(attention("llama.rope.scaling.yarn_log_multiplier", 1), 1);
+  EXPECT_NEAR(attention("llama.rope.scaling.yarn_log_multiplier", 0.5f), 1.0438076, 1e-6);
+  EXPECT_NEAR(attention("llama.rope.scaling.yarn_ext_factor", 1), 1.0916290731, 1e-9);
+  EXPECT_INPUT_ERROR(parse(yarn().f32("llama.rope.scaling.yarn_ext_factor", 0.5f)),
+                     "yarn_ext_factor is 0.5, only 1 is supported");
+  EXPECT_INPUT_ERROR(parse(small_gguf().text("llama.rope.scaling.type", "yarn")),
+                     "no metadata llama.rope.scaling.factor");
+  EXPECT_INPUT_ERROR(parse(yarn().f32("llama.rope.scaling.attn_factor", 0)), "attn_factor is 0");
 }
 
 TEST(GgufConfig, Refuses) {

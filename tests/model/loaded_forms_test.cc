@@ -73,6 +73,14 @@ RandomFiles qwen3() {
   return files;
 }
 
+/// qwen3() beyond the context that it was trained with.
+RandomFiles qwen3_yarn() {
+  RandomFiles files = qwen3();
+  files.config.rope.theta = 1e4;
+  testing::scale_as_yarn(files, 4, 4, 1, 64);
+  return files;
+}
+
 std::vector<int32_t> some_tokens() {
   std::vector<int32_t> tokens(kTokens);
   for (int32_t i = 0; i < kTokens; ++i) tokens[static_cast<size_t>(i)] = (i * 37 + i * i) % 148;
@@ -138,7 +146,7 @@ class LoadedForms : public ::testing::TestWithParam<Form> {
 };
 INSTANTIATE_TEST_SUITE_P(All, LoadedForms,
                          ::testing::Values(Form{"llama", llama}, Form{"qwen2", qwen2},
-                                           Form{"qwen3", qwen3}),
+                                           Form{"qwen3", qwen3}, Form{"qwen3_yarn", qwen3_yarn}),
                          [](const auto& param) { return std::string(param.param.name); });
 
 TEST_P(LoadedForms, BothViewsAreWhatTheFormulasSay) {
@@ -215,6 +223,9 @@ std::vector<Mistake> mistakes() {
        }},
       {"no divisors", llama, [](RandomFiles& f) { f.config.rope.divisors.clear(); }},
       {"no linear scaling", qwen2, [](RandomFiles& f) { f.config.rope.divisors.clear(); }},
+      {"no yarn divisors", qwen3_yarn, [](RandomFiles& f) { f.config.rope.divisors.clear(); }},
+      {"no attention factor", qwen3_yarn,
+       [](RandomFiles& f) { f.config.rope.attention_factor = 1; }},
       {"the embedding for lm_head", llama,
        [](RandomFiles& f) { f.config.tie_word_embeddings = true; }},
       {"q's norm for k", qwen3,

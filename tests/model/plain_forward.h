@@ -110,8 +110,10 @@ class PlainForward {
         const double exponent = -2 * static_cast<double>(i) / static_cast<double>(dim);
         double angle = static_cast<double>(row.position) * std::pow(c_.rope.theta, exponent);
         if (!c_.rope.divisors.empty()) angle /= double{c_.rope.divisors[i]};
-        heads[at + i] = head[i] * std::cos(angle) - head[i + half] * std::sin(angle);
-        heads[at + i + half] = head[i + half] * std::cos(angle) + head[i] * std::sin(angle);
+        const double cos = c_.rope.attention_factor * std::cos(angle);
+        const double sin = c_.rope.attention_factor * std::sin(angle);
+        heads[at + i] = head[i] * cos - head[i + half] * sin;
+        heads[at + i + half] = head[i + half] * cos + head[i] * sin;
       }
     }
   }

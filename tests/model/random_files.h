@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -64,6 +65,31 @@ inline void scale_as_llama3(RandomFiles& files, double factor, double low, doubl
     }
     divisors.push_back(static_cast<float>(frequency / scaled));
   }
+}
+
+/// YaRN, as transformers computes it: pairs that turn `fast` times or more over the original
+/// context stay, those that turn `slow` times or less are `factor` times as slow, with a ramp
+/// between.
+inline void scale_as_yarn(RandomFiles& files, double factor, double fast, double slow,
+                          int64_t original_context) {
+  files.rope_scaling = {{"rope_type", "yarn"},
+                        {"factor", factor},
+                        {"beta_fast", fast},
+                        {"beta_slow", slow},
+                        {"original_max_position_embeddings", original_context}};
+  RopeConfig& rope = files.config.rope;
+  const auto head_dim = static_cast<double>(files.config.head_dim);
+  const auto pair = [&](double turns) {
+    const double wave = static_cast<double>(original_context) / (turns * 2 * std::numbers::pi);
+    return head_dim * std::log(wave) / (2 * std::log(rope.theta));
+  };
+  const double low = std::floor(pair(fast)), high = std::ceil(pair(slow));
+  rope.divisors.clear();
+  for (int64_t i = 0; i < files.config.head_dim / 2; ++i) {
+    const double slowed = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    rope.divisors.push_back(static_cast<float>(1 / (slowed / factor + (1 - slowed))));
+  }
+  rope.attention_factor = 0.1 * std::log(factor) + 1;
 }
 
 inline std::vector<TensorSpec> diffusion_specs(const RandomFiles& files) {
@@ -215,6 +241,15 @@ inline void add_gguf_metadata(const RandomFiles& files, GgufBuilder& gguf) {
   if (files.scaled("linear")) {
     gguf.text(arch + ".rope.scaling.type", "linear");
     gguf.f32(arch + ".rope.scaling.factor", files.rope_scaling.at("factor").get<float>());
+  }
+  if (files.scaled("yarn")) {
+    const auto number = [&](const char* key) { return files.rope_scaling.at(key).get<float>(); };
+    gguf.text(arch + ".rope.scaling.type", "yarn");
+    gguf.f32(arch + ".rope.scaling.factor", number("factor"));
+    gguf.f32(arch + ".rope.scaling.yarn_beta_fast", number("beta_fast"));
+    gguf.f32(arch + ".rope.scaling.yarn_beta_slow", number("beta_slow"));
+    u32(".rope.scaling.original_context_length",
+        files.rope_scaling.at("original_max_position_embeddings").get<int64_t>());
   }
 }
 

@@ -69,8 +69,8 @@ void ArDecoder::reserve(int64_t rows, int64_t capacity) {
   }
   const at::Tensor position = at::arange(capacity, rope_inv_freq_.options());
   const at::Tensor angle = (position.unsqueeze(1) * rope_inv_freq_).unsqueeze(1);
-  cos_ = angle.cos();
-  sin_ = angle.sin();
+  cos_ = angle.cos().mul_(config_.rope.attention_factor);
+  sin_ = angle.sin().mul_(config_.rope.attention_factor);
 }
 
 void ArDecoder::keep(const std::vector<int64_t>& cache_rows) {

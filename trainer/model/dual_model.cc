@@ -31,7 +31,8 @@ DualModel::Rotation DualModel::rotation(const std::vector<int64_t>& positions) c
   const at::Tensor position =
       as_tensor(positions, frequencies.device()).to(frequencies.scalar_type());
   const at::Tensor angle = (position.unsqueeze(1) * frequencies.unsqueeze(0)).unsqueeze(1);
-  return {angle.cos(), angle.sin()};
+  const double factor = config().rope.attention_factor;
+  return {angle.cos().mul_(factor), angle.sin().mul_(factor)};
 }
 
 at::Tensor DualModel::embed(const std::vector<int64_t>& tokens) const {
