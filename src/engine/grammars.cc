@@ -40,7 +40,7 @@ void GrammarConstraint::push(int32_t token) {
     if (phase_ == Phase::kThinking) return;
   }
   if (phase_ == Phase::kThinking) {
-    thought_ += loaded_.decode({&token, 1});
+    if (loaded_.tokenizer.has_token(token)) thought_ += loaded_.tokenizer.token_bytes(token);
     if (thought_.find(thinking_end_) != std::string::npos) {
       phase_ = Phase::kGrammar;
       grammar_begin_ = static_cast<int64_t>(tokens_.size());

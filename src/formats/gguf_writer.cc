@@ -97,6 +97,15 @@ void GgufPairs::i32s(std::string_view key, std::span<const int32_t> values) {
   encoded(key, bytes_of(out));
 }
 
+void GgufPairs::f32s(std::string_view key, std::span<const float> values) {
+  std::string out;
+  put(out, uint32_t{kArray});
+  put(out, uint32_t{kF32});
+  put(out, uint64_t{values.size()});
+  for (float value : values) put(out, value);
+  encoded(key, bytes_of(out));
+}
+
 bool rope_scaling_is_metadata(const ModelConfig& config) {
   const std::vector<float>& divisors = config.rope.divisors;
   return config.rope.yarn || std::all_of(divisors.begin(), divisors.end(), [&](float divisor) {

@@ -23,6 +23,7 @@ class GgufPairs {
   void boolean(std::string_view key, bool value);
   void texts(std::string_view key, std::span<const std::string> values);
   void i32s(std::string_view key, std::span<const int32_t> values);
+  void f32s(std::string_view key, std::span<const float> values);
   /// Type number and value as another file has them (GgufMetadata::encoded).
   void encoded(std::string_view key, std::span<const std::byte> value);
 

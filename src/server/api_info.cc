@@ -72,10 +72,11 @@ Json tokenize_body(const TokenizeRequest& request, std::span<const int32_t> ids,
 }
 
 Json detokenize_body(std::span<const int32_t> ids, const Tokenizer& tokenizer) {
-  std::string bytes, text;
+  std::vector<int32_t> known;
   for (int32_t id : ids) {
-    if (tokenizer.has_token(id)) bytes += tokenizer.token_bytes(id);
+    if (tokenizer.has_token(id)) known.push_back(id);
   }
+  std::string text, bytes = tokenizer.decode(known);
   drain_utf8(bytes, true, text);
   return {{"content", text}, {"prompt", text}};
 }

@@ -33,10 +33,12 @@ Bpe::Slot& Bpe::slot_for(uint64_t pair) {
   return slots_[i];
 }
 
-void Bpe::add_merge(int32_t left, int32_t right, int32_t result) {
-  ORTHRUS_CHECK(2 * results_.size() < slots_.size());
-  slot_for(pair_of(left, right)) = {pair_of(left, right), static_cast<uint32_t>(results_.size())};
-  results_.push_back(result);
+void Bpe::add_merge(int32_t left, int32_t right, int32_t result, bool tied) {
+  ORTHRUS_CHECK(2 * merges_ < slots_.size() && (!tied || !results_.empty()));
+  ++merges_;
+  if (!tied) results_.push_back(result);
+  slot_for(pair_of(left, right)) = {pair_of(left, right),
+                                    static_cast<uint32_t>(results_.size() - 1), result};
 }
 
 const Bpe::Slot* Bpe::find(int32_t left, int32_t right) const {
@@ -59,6 +61,9 @@ void Bpe::start(std::string_view piece, Scratch& scratch) const {
     scratch.id.push_back(unknown ? unknown_ : id);
     after_unknown = unknown;
   }
+}
+
+void Bpe::link(Scratch& scratch) {
   auto size = static_cast<int32_t>(scratch.id.size());
   scratch.previous.resize(scratch.id.size());
   scratch.next.resize(scratch.id.size());
@@ -90,14 +95,14 @@ void Bpe::merge_all(Scratch& scratch) const {
     uint64_t candidate = heap.back();
     heap.pop_back();
     auto left = static_cast<size_t>(candidate & UINT32_MAX);
-    int32_t result = results_[candidate >> 32];
+    int32_t expected = results_[candidate >> 32];
     int32_t right = scratch.next[left];
     if (scratch.id[left] < 0 || right < 0) continue;
     // The candidate may be stale: since it was found, either side may have grown.
     const Slot* slot = find(scratch.id[left], scratch.id[static_cast<size_t>(right)]);
-    if (!slot || results_[slot->rank] != result) continue;
+    if (!slot || results_[slot->rank] != expected) continue;
     int32_t behind = scratch.next[static_cast<size_t>(right)];
-    scratch.id[left] = result;
+    scratch.id[left] = slot->result;
     scratch.id[static_cast<size_t>(right)] = -1;
     scratch.next[left] = behind;
     if (behind >= 0) scratch.previous[static_cast<size_t>(behind)] = static_cast<int32_t>(left);
@@ -109,7 +114,13 @@ void Bpe::merge_all(Scratch& scratch) const {
 void Bpe::encode(std::string_view piece, Scratch& scratch, std::vector<int32_t>& out) const {
   ORTHRUS_CHECK(piece.size() <= INT32_MAX);
   start(piece, scratch);
+  merge(scratch, out);
+}
+
+void Bpe::merge(Scratch& scratch, std::vector<int32_t>& out) const {
+  ORTHRUS_CHECK(scratch.id.size() <= INT32_MAX);
   if (scratch.id.empty()) return;
+  link(scratch);
   scratch.heap.clear();
   for (int32_t i = 0; scratch.next[static_cast<size_t>(i)] >= 0; ++i) offer(scratch, i);
   merge_all(scratch);

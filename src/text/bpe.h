@@ -29,17 +29,21 @@ class Bpe {
   }
   /// For `merges` calls of add_merge.
   void reserve(size_t merges);
-  /// The next merge in order of rank. Of two with the same sides the later one counts.
-  void add_merge(int32_t left, int32_t right, int32_t result);
+  /// The next merge in order of rank, or with `tied` of the rank of the last one. Of two with the
+  /// same sides the later one counts; a result has merges of one rank where ranks are shared.
+  void add_merge(int32_t left, int32_t right, int32_t result, bool tied = false);
 
   /// Appends the tokens of one piece of less than 2^31 bytes, in time n log n.
   void encode(std::string_view piece, Scratch& scratch, std::vector<int32_t>& out) const;
+  /// The same where the symbols that are to be merged stand in scratch.id, fewer than 2^31.
+  void merge(Scratch& scratch, std::vector<int32_t>& out) const;
 
  private:
   /// A slot of the hash table of pairs (open addressing, at most half full).
   struct Slot {
     uint64_t pair = kEmpty;  // left id << 32 | right id
     uint32_t rank = 0;
+    int32_t result = 0;
   };
   static constexpr uint64_t kEmpty = UINT64_MAX;
 
@@ -47,6 +51,7 @@ class Bpe {
   const Slot* find(int32_t left, int32_t right) const;
   Slot& slot_for(uint64_t pair);
   void start(std::string_view piece, Scratch& scratch) const;
+  static void link(Scratch& scratch);
   void offer(Scratch& scratch, int32_t left) const;
   void merge_all(Scratch& scratch) const;
 
@@ -54,7 +59,8 @@ class Bpe {
   int32_t unknown_ = -1;
   bool fuse_unknown_ = false;
   std::vector<Slot> slots_;
-  std::vector<int32_t> results_;  // by rank
+  size_t merges_ = 0;
+  std::vector<int32_t> results_;  // by rank: that of the first merge
 };
 
 }  // namespace orthrus

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/mapped_file.h"
@@ -21,6 +22,26 @@ namespace {
 /// Ids that no token may have: a file cannot ask for a table much larger than itself.
 constexpr size_t kMaxIdGap = 65536;
 
+/// What a token is found by: its bytes in a byte-level vocabulary, else its text. Nothing where the
+/// spelling is not of the byte-level alphabet.
+std::optional<std::string> found_by(const TokenizerSpec& spec, std::string_view spelling) {
+  if (spec.marks) return std::string(spelling);
+  std::string bytes;
+  return append_spelled_bytes(bytes, spelling) ? std::optional(bytes) : std::nullopt;
+}
+
+/// What a token of SentencePiece's kind stands for.
+std::string marked_bytes(std::string_view text) {
+  if (const auto byte = byte_of_token(text)) return std::string(1, static_cast<char>(*byte));
+  return unmark_spaces(text);
+}
+
+bool add_model_token(const TokenizerSpec& spec, std::string_view spelling, int32_t id,
+                     Vocabulary& vocabulary) {
+  return spec.marks ? vocabulary.add(spelling, marked_bytes(spelling), id)
+                    : vocabulary.add_spelled(spelling, id);
+}
+
 Vocabulary build_vocabulary(const TokenizerSpec& spec) {
   size_t bytes = 0;
   int32_t last = -1;
@@ -37,9 +58,9 @@ Vocabulary build_vocabulary(const TokenizerSpec& spec) {
   if (ids > entries + kMaxIdGap) {
     fail("{}: token id {} is too large for {} tokens", spec.where, last, entries);
   }
-  Vocabulary vocabulary(ids, bytes);
+  Vocabulary vocabulary(ids, spec.marks ? 2 * bytes : bytes);
   for (const auto& [spelling, id] : spec.vocabulary) {
-    if (!vocabulary.add_spelled(spelling, id)) {
+    if (!add_model_token(spec, spelling, id, vocabulary)) {
       fail("{}: token id {} comes twice, the second time for \"{}\"", spec.where, id,
            printable(spelling));
     }
@@ -50,9 +71,8 @@ Vocabulary build_vocabulary(const TokenizerSpec& spec) {
 /// Also checks that no other token has the id, and that the model has the text under no other id.
 void add_added_tokens(const TokenizerSpec& spec, Vocabulary& vocabulary) {
   for (const AddedToken& token : spec.added) {
-    std::string bytes;
-    bool spelled = append_spelled_bytes(bytes, token.content);
-    int32_t model_id = spelled ? vocabulary.find(bytes) : -1;
+    const auto text = found_by(spec, token.content);
+    int32_t model_id = text ? vocabulary.find(*text) : -1;
     if (model_id >= 0 && model_id != token.id) {
       fail("{}: added token \"{}\" has id {}, but {} in the vocabulary", spec.where,
            printable(token.content), token.id, model_id);
@@ -62,36 +82,43 @@ void add_added_tokens(const TokenizerSpec& spec, Vocabulary& vocabulary) {
       fail("{}: added token \"{}\" has the id {} of another token", spec.where,
            printable(token.content), token.id);
     }
-    vocabulary.add_literal(token.content, token.id, token.special);
+    vocabulary.add_literal(token.content, spec.marks ? unmark_spaces(token.content) : token.content,
+                           token.id, token.special);
   }
+}
+
+/// The tokens of single bytes; -1: none.
+std::array<int32_t, 256> byte_ids(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
+  std::array<int32_t, 256> ids;
+  for (size_t byte = 0; byte < ids.size(); ++byte) {
+    const auto value = static_cast<uint8_t>(byte);
+    ids[byte] = vocabulary.find(spec.marks ? byte_token_name(value)
+                                           : std::string(1, static_cast<char>(value)));
+    if (spec.marks && ids[byte] < 0) {
+      fail("{}: no token {}, expected one for each of the 256 bytes", spec.where,
+           byte_token_name(value));
+    }
+  }
+  return ids;
 }
 
 /// Looks the sides of the merges up; needs only the model's tokens.
 Bpe build_bpe(const TokenizerSpec& spec, const Vocabulary& vocabulary) {
   Bpe bpe;
-  std::array<int32_t, 256> byte_ids;
-  for (size_t byte = 0; byte < 256; ++byte) {
-    char text = static_cast<char>(byte);
-    byte_ids[byte] = vocabulary.find({&text, 1});
-  }
-  bpe.set_byte_ids(byte_ids);
+  bpe.set_byte_ids(byte_ids(spec, vocabulary));
   bpe.reserve(spec.merges.size());
-  std::string bytes;
   for (size_t rank = 0; rank < spec.merges.size(); ++rank) {
     const auto& [left, right] = spec.merges[rank];
-    bytes.clear();
-    bool spelled = append_spelled_bytes(bytes, left);
-    size_t middle = bytes.size();
-    spelled = spelled && append_spelled_bytes(bytes, right);
-    std::string_view both = bytes;
-    int32_t left_id = spelled ? vocabulary.find(both.substr(0, middle)) : -1;
-    int32_t right_id = spelled ? vocabulary.find(both.substr(middle)) : -1;
-    int32_t result = spelled ? vocabulary.find(both) : -1;
+    const auto first = found_by(spec, left), second = found_by(spec, right);
+    const bool spelled = first && second;
+    int32_t left_id = spelled ? vocabulary.find(*first) : -1;
+    int32_t right_id = spelled ? vocabulary.find(*second) : -1;
+    int32_t result = spelled ? vocabulary.find(*first + *second) : -1;
     if (left_id < 0 || right_id < 0 || result < 0) {
       fail("{}: merge {} (\"{}\" and \"{}\") is not made of tokens of the vocabulary", spec.where,
            rank, printable(left), printable(right));
     }
-    bpe.add_merge(left_id, right_id, result);
+    bpe.add_merge(left_id, right_id, result, !spec.tied.empty() && spec.tied[rank]);
   }
   return bpe;
 }
@@ -121,12 +148,17 @@ struct Tokenizer::Impl {
         bpe(build_bpe(spec, vocabulary)),
         pretokenizer(std::move(spec.split)),
         nfc(spec.nfc),
-        ignore_merges(spec.ignore_merges) {
+        ignore_merges(spec.ignore_merges),
+        marks(spec.marks) {
+    if (marks) bytes_of_marked = byte_ids(spec, vocabulary);
     add_added_tokens(spec, vocabulary);
     for (const AddedToken& token : spec.added) {
       std::string content = token.content;
       if (content.empty()) continue;  // stands for nothing in a text
       if (token.normalized && nfc && !is_plainly_nfc(content)) content = normalize_nfc(content);
+      if (token.normalized && marks && marks->in_normalizer) {
+        content = mark_spaces(*marks, content, true);
+      }
       AddedToken stored = token;
       stored.content = content;
       (token.normalized ? added_normalized : added).add(stored, spec.where);
@@ -143,6 +175,8 @@ struct Tokenizer::Impl {
     for (int32_t id = 0; id < static_cast<int32_t>(vocabulary.size()); ++id) {
       if (vocabulary.has(id)) longest = std::max(longest, vocabulary.bytes(id).size());
     }
+    if (!marks) return;
+    for (const auto& entry : spec.vocabulary) longest = std::max(longest, entry.first.size());
   }
 
   /// Text without an added token of the first kind.
@@ -183,9 +217,55 @@ struct Tokenizer::Impl {
     int32_t whole = ignore_merges ? vocabulary.find(piece) : -1;
     if (whole >= 0) {
       work.ids.push_back(whole);
+    } else if (marks) {
+      merge_characters(piece, work);
     } else {
       bpe.encode(piece, work.scratch, work.ids);
     }
+  }
+
+  /// Text without an added token of the first kind, SentencePiece's way. Invalid UTF-8 needs no
+  /// care: bytes that are no character have no token of their text.
+  void encode_marked(std::string_view text, bool at_beginning, Work& work) const {
+    std::string normalized;
+    const char* const begin = text.data();
+    if (marks->in_normalizer) {
+      normalized = mark_spaces(*marks, text, at_beginning);
+      text = normalized;
+    }
+    for (const auto& section : added_normalized.split(text)) {
+      if (section.id >= 0) {
+        work.ids.push_back(section.id);
+      } else if (marks->in_normalizer) {
+        encode_marked_section(section.text, work);
+      } else {
+        const bool first = at_beginning && section.text.data() == begin;
+        encode_marked_section(mark_spaces(*marks, section.text, first), work);
+      }
+    }
+  }
+
+  void encode_marked_section(std::string_view text, Work& work) const {
+    if (!marks->split) return encode_piece(text, work);
+    for (std::string_view piece : split_at_marks(text)) encode_piece(piece, work);
+  }
+
+  void merge_characters(std::string_view piece, Work& work) const {
+    std::vector<int32_t>& symbols = work.scratch.id;
+    symbols.clear();
+    for (size_t position = 0; position < piece.size();) {
+      const std::string_view character = piece.substr(position, utf8_at(piece, position).length);
+      const int32_t id = vocabulary.find(character);
+      if (id >= 0) {
+        symbols.push_back(id);
+      } else {
+        for (const char byte : character) {
+          symbols.push_back(bytes_of_marked[static_cast<unsigned char>(byte)]);
+        }
+      }
+      position += character.size();
+    }
+    bpe.merge(work.scratch, work.ids);
   }
 
   Vocabulary vocabulary;
@@ -193,7 +273,9 @@ struct Tokenizer::Impl {
   Pretokenizer pretokenizer;
   bool nfc = false;
   bool ignore_merges = false;
-  size_t longest = 0;  // bytes of a token
+  std::optional<SpaceMarks> marks;
+  std::array<int32_t, 256> bytes_of_marked{};  // the tokens of bytes, with `marks`
+  size_t longest = 0;                          // bytes of a token, as it stands in a text
   AddedTokenMatcher added;
   std::vector<int32_t> prefix;         // what the file puts before a text
   AddedTokenMatcher added_normalized;  // looked for in what is left, normalised
@@ -235,7 +317,8 @@ Tokenizer Tokenizer::load(const std::string& path) {
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_tokens) const {
-  // NFC makes a text at most three times as long (UAX 15), and a piece must stay below 2^31 bytes.
+  // NFC makes a text at most three times as long (UAX 15), marks for spaces too, and a piece must
+  // stay below 2^31 bytes.
   constexpr size_t kMaxTextBytes = INT32_MAX / 3;
   if (text.size() > kMaxTextBytes) {
     fail("a text of {} bytes is too long to be tokenized, expected at most {}", text.size(),
@@ -245,6 +328,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, bool add_special_t
   for (const auto& section : impl_->added.split(text)) {
     if (section.id >= 0) {
       work.ids.push_back(section.id);
+    } else if (impl_->marks) {
+      impl_->encode_marked(section.text, section.text.data() == text.data(), work);
     } else {
       impl_->encode_text(section.text, work);
     }
@@ -264,6 +349,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
     std::string_view bytes = token_bytes(id);
     if (!skip_special || !is_special(id)) out += bytes;
   }
+  if (impl_->marks && impl_->marks->strip && out.starts_with(' ')) out.erase(0, 1);
   return out;
 }
 

@@ -13,12 +13,14 @@ namespace orthrus {
 
 /// Byte-level BPE (Qwen, Llama 3, SmolLM2), as the Hugging Face `tokenizers` library computes it:
 /// added tokens are cut out first, the rest is normalised (NFC where the file says so), split by
-/// the model's regex (Oniguruma) and merged by rank. Immutable and safe to use from many threads.
+/// the model's regex (Oniguruma) and merged by rank. Or SentencePiece's BPE (Llama 2, Mistral):
+/// marks stand for spaces, characters are merged by rank or score, and those that the vocabulary
+/// lacks are the tokens of their bytes. Immutable and safe to use from many threads.
 class Tokenizer {
  public:
   /// From the text of a tokenizer.json. Error(kInput) names what is not supported or malformed.
   static Tokenizer from_json(std::string_view json);
-  /// From tokenizer.ggml.* of a GGUF file (model "gpt2").
+  /// From tokenizer.ggml.* of a GGUF file (model "gpt2" or "llama").
   static Tokenizer from_gguf(const GgufMetadata& metadata);
   /// From a directory with tokenizer.json, a tokenizer.json, or a GGUF file (told by its content).
   static Tokenizer load(const std::string& path);
@@ -37,7 +39,8 @@ class Tokenizer {
   /// long.
   std::vector<int32_t> encode(std::string_view text, bool add_special_tokens = false) const;
 
-  /// The bytes of the tokens. Ids outside the vocabulary are an Error(kInput).
+  /// The bytes of the tokens, as a text of its own: where encode puts a space before a text
+  /// (SentencePiece), one is taken away. Ids outside the vocabulary are an Error(kInput).
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
   /// Whether the id stands for a token; not all below vocab_size() need to.

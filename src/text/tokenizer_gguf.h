@@ -14,9 +14,15 @@ namespace orthrus {
 
 // Values of tokenizer.ggml.token_type (the GGUF specification's table).
 inline constexpr int32_t kNormalToken = 1;
+inline constexpr int32_t kUnknownToken = 2;
 inline constexpr int32_t kControlToken = 3;
 inline constexpr int32_t kUserDefinedToken = 4;
 inline constexpr int32_t kUnusedToken = 5;
+inline constexpr int32_t kByteToken = 6;
+
+// Values of tokenizer.ggml.model.
+inline constexpr std::string_view kByteLevelModel = "gpt2";
+inline constexpr std::string_view kSentencePieceModel = "llama";
 
 /// What a name in tokenizer.ggml.pre stands for.
 struct KnownPretokenizer {
@@ -40,7 +46,8 @@ inline constexpr std::array<KnownPretokenizer, 7> kKnownPretokenizers = {{
 
 /// Writes the tokenizer and chat template of a Hugging Face directory as GGUF files have them, one
 /// token a row of the embedding. Error(kInput) where it has no form there (a pre-tokenizer without
-/// a name, tokens that go before a text and are not bos); a notice where a part is lost.
+/// a name, merges that no scores make, tokens that go before a text and are not bos); a notice
+/// where a part is lost.
 void write_tokenizer_gguf(const std::string& directory, const ModelConfig& config, GgufPairs& out);
 
 }  // namespace orthrus

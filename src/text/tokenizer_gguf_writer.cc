@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -45,10 +46,15 @@ struct TokenTable {
   TokenTable(const TokenizerSpec& spec, int64_t rows) {
     for (int64_t i = 0; i < rows; ++i) texts.push_back(fmt::format("[PAD{}]", i));
     types.assign(texts.size(), kUnusedToken);
-    for (const auto& [text, id] : spec.vocabulary) set(spec, text, id, kNormalToken);
+    for (const auto& [text, id] : spec.vocabulary) {
+      const bool byte = spec.marks && byte_of_token(text);
+      set(spec, text, id, byte ? kByteToken : kNormalToken);
+    }
     for (const AddedToken& token : spec.added) {
       set(spec, token.content, token.id, token.special ? kControlToken : kUserDefinedToken);
     }
+    const int32_t unknown = spec.marks ? find(spec.unknown_token) : -1;
+    if (unknown >= 0) types[static_cast<size_t>(unknown)] = kUnknownToken;
   }
 
   int32_t find(std::string_view text) const {
@@ -75,11 +81,87 @@ void note_losses(const TokenizerSpec& spec) {
     spdlog::warn("{}: token \"{}\" takes white space beside it along, which GGUF cannot say",
                  spec.where, printable(token->content));
   }
-  if (!spec.unknown_token.empty()) {
+  if (!spec.unknown_token.empty() && !spec.marks) {
     spdlog::warn(
         "{}: unk_token \"{}\" is not used by readers of GGUF: bytes without a token vanish",
         spec.where, printable(spec.unknown_token));
   }
+}
+
+using Merges = std::vector<std::pair<std::string_view, std::string_view>>;
+
+/// Scores from which a reader makes the merges of `spec` again: merges of one token must follow one
+/// another, and be all the ways to cut it into two others.
+std::vector<float> scores_of(const TokenizerSpec& spec, const TokenTable& table) {
+  std::unordered_map<std::string_view, size_t> normal;
+  for (size_t id = 0; id < table.texts.size(); ++id) {
+    if (table.types[id] == kNormalToken) normal[table.texts[id]] = id;
+  }
+  const auto unscored = -static_cast<float>(spec.merges.size());  // below all others
+  std::vector<float> scores(table.texts.size(), unscored);
+  Merges found;
+  std::string last;
+  int groups = 0;
+  bool apart = false;
+  for (const auto& [left, right] : spec.merges) {
+    const std::string both = fmt::format("{}{}", left, right);
+    const auto result = normal.find(both);
+    // Added tokens are cut out of a text before it is merged.
+    if (result == normal.end() || !normal.contains(left) || !normal.contains(right)) continue;
+    found.emplace_back(left, right);
+    if (both == last) continue;
+    last = both;
+    float& score = scores[result->second];
+    apart = apart || score != unscored;
+    score = -static_cast<float>(groups++);
+  }
+  std::vector<ScoredPiece> pieces;
+  for (const auto& [text, id] : normal) {
+    if (text.size() > kMaxScoredPieceBytes) {
+      fail("{}: token {} has {} bytes, expected at most {}", spec.where, id, text.size(),
+           kMaxScoredPieceBytes);
+    }
+    pieces.push_back({text, static_cast<double>(scores[id])});
+  }
+  Merges made;
+  for (const ScoredMerge& merge : merges_by_score(pieces)) {
+    made.emplace_back(merge.left, merge.right);
+  }
+  std::sort(found.begin(), found.end());
+  std::sort(made.begin(), made.end());
+  if (apart || found != made) {
+    fail("{}: its merges are not those that scores of its tokens make, GGUF has no other form",
+         spec.where);
+  }
+  return scores;
+}
+
+/// SentencePiece's kind.
+void write_marked(const TokenizerSpec& spec, const TokenTable& table, GgufPairs& out) {
+  using Prefix = SpaceMarks::Prefix;
+  const SpaceMarks& marks = *spec.marks;
+  const bool prefix = marks.prefix == Prefix::kAlways;
+  if (!marks.in_normalizer || marks.strip != prefix || spec.ignore_merges) {
+    fail(
+        "{}: GGUF has no form for where it marks spaces, expected a normalizer that replaces them, "
+        "with or without one before a text that the decoder takes away",
+        spec.where);
+  }
+  out.text(gguf_key::kTokenizerModel, kSentencePieceModel);
+  out.texts(gguf_key::kTokens, table.texts);
+  out.f32s(gguf_key::kScores, scores_of(spec, table));
+  out.i32s(gguf_key::kTokenTypes, table.types);
+  out.boolean(gguf_key::kAddSpacePrefix, prefix);
+}
+
+void write_byte_level(const TokenizerSpec& spec, const TokenTable& table, GgufPairs& out) {
+  std::vector<std::string> merges;
+  for (const auto& [left, right] : spec.merges) merges.push_back(fmt::format("{} {}", left, right));
+  out.text(gguf_key::kTokenizerModel, kByteLevelModel);
+  out.text(gguf_key::kPretokenizer, pretokenizer_name(spec));
+  out.texts(gguf_key::kTokens, table.texts);
+  out.i32s(gguf_key::kTokenTypes, table.types);
+  out.texts(gguf_key::kMerges, merges);
 }
 
 /// The token that the chat template knows by that name; -1: none.
@@ -128,15 +210,13 @@ void write_tokenizer_gguf(const std::string& directory, const ModelConfig& confi
   read_tokenizer_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()},
                       spec);
   const TokenTable table(spec, config.vocab_size);
-  std::vector<std::string> merges;
-  for (const auto& [left, right] : spec.merges) merges.push_back(fmt::format("{} {}", left, right));
   const TemplateSource source = read_template_source(directory);
   note_losses(spec);
-  out.text(gguf_key::kTokenizerModel, "gpt2");
-  out.text(gguf_key::kPretokenizer, pretokenizer_name(spec));
-  out.texts(gguf_key::kTokens, table.texts);
-  out.i32s(gguf_key::kTokenTypes, table.types);
-  out.texts(gguf_key::kMerges, merges);
+  if (spec.marks) {
+    write_marked(spec, table, out);
+  } else {
+    write_byte_level(spec, table, out);
+  }
   write_bos(spec, template_token(source, "bos_token", table), config.bos_token_id, out);
   write_ends(spec, template_token(source, "eos_token", table), config.eos_token_ids, out);
   if (source.text) out.text(gguf_key::kChatTemplate, *source.text);

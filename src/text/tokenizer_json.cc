@@ -23,9 +23,13 @@ class SpecBuilder {
 
   void build() {
     read_model();
-    read_normalizer(member(root_, "normalizer"));
-    read_pretokenizer(member(root_, "pre_tokenizer"));
-    read_decoder();
+    if (spec_.marks) {
+      read_marks();
+    } else {
+      read_normalizer(member(root_, "normalizer"));
+      read_pretokenizer(member(root_, "pre_tokenizer"));
+      read_decoder();
+    }
     read_added_tokens();
     read_post_processor(member(root_, "post_processor"));
   }
@@ -77,9 +81,7 @@ class SpecBuilder {
     if (!dropout.is_null() && dropout != 0) {
       fail("{}: model.dropout is not supported, expected null", spec_.where);
     }
-    if (flag(model, "byte_fallback", false, "model")) {
-      fail("{}: model.byte_fallback is not supported, expected false", spec_.where);
-    }
+    if (flag(model, "byte_fallback", false, "model")) spec_.marks.emplace();
     spec_.ignore_merges = flag(model, "ignore_merges", false, "model");
     spec_.unknown_token = text(model, "unk_token", "model");
     spec_.fuse_unknown = flag(model, "fuse_unk", false, "model");
@@ -162,6 +164,108 @@ class SpecBuilder {
       out.push_back(byte);
     }
     return out;
+  }
+
+  /// SentencePiece's kind: either the normalizer marks the spaces or the pre-tokenizer does.
+  void read_marks() {
+    SpaceMarks& marks = *spec_.marks;
+    read_mark_normalizer(member(root_, "normalizer"));
+    const json& pretokenizer = member(root_, "pre_tokenizer");
+    if (!pretokenizer.is_null()) {
+      const std::string type = text(pretokenizer, "type", "pre_tokenizer");
+      if (type != "Metaspace" || marks.in_normalizer) {
+        unsupported("pre_tokenizer", type, "\"Metaspace\", or a normalizer that marks the spaces");
+      }
+      read_metaspace(pretokenizer);
+    } else if (!marks.in_normalizer) {
+      fail("{}: model.byte_fallback, but neither normalizer nor pre_tokenizer marks the spaces",
+           spec_.where);
+    }
+    read_mark_decoder();
+  }
+
+  /// Prepend "▁" and Replace " " by "▁", or the latter alone.
+  void read_mark_normalizer(const json& normalizer) {
+    if (normalizer.is_null()) return;
+    std::vector<const json*> steps = parts(normalizer, "normalizers", "normalizer");
+    size_t next = 0;
+    if (next < steps.size() && text(*steps[next], "type", "normalizer") == "Prepend") {
+      expect_text(*steps[next], "prepend", kSpaceMark, "normalizer");
+      spec_.marks->prefix = SpaceMarks::Prefix::kAlways;
+      ++next;
+    }
+    if (next + 1 != steps.size()) {
+      unsupported("normalizer", text(normalizer, "type", "normalizer"),
+                  "Prepend and Replace, or Replace alone");
+    }
+    expect_replace(*steps[next], " ", kSpaceMark, "normalizer");
+    spec_.marks->in_normalizer = true;
+  }
+
+  void read_metaspace(const json& metaspace) {
+    const std::string what = "pre_tokenizer";
+    expect_text(metaspace, "replacement", kSpaceMark, what);
+    const std::string scheme = text(metaspace, "prepend_scheme", what);
+    SpaceMarks& marks = *spec_.marks;
+    if (scheme == "always" || scheme.empty()) {
+      marks.prefix = SpaceMarks::Prefix::kUnlessThere;
+    } else if (scheme == "first") {
+      marks.prefix = SpaceMarks::Prefix::kFirstUnlessThere;
+    } else if (scheme != "never") {
+      unsupported(what + ".prepend_scheme", scheme, "always, first or never");
+    }
+    if (scheme.empty() && !flag(metaspace, "add_prefix_space", true, what)) {
+      marks.prefix = SpaceMarks::Prefix::kNone;  // files from before prepend_scheme
+    }
+    marks.split = flag(metaspace, "split", true, what);
+  }
+
+  /// Spaces for marks, bytes for their tokens, all joined, and one space less at the beginning.
+  void read_mark_decoder() {
+    const json& decoder = member(root_, "decoder");
+    const std::string what = "decoder";
+    const std::vector<const json*> steps = parts(decoder, "decoders", what);
+    const auto type = [&](size_t i) {
+      return i < steps.size() ? text(*steps[i], "type", what) : std::string();
+    };
+    if (type(1) != "ByteFallback" || type(2) != "Fuse" || steps.size() > 4) {
+      unsupported(what, text(decoder, "type", what), "Replace, ByteFallback, Fuse and Strip");
+    }
+    expect_replace(*steps[0], kSpaceMark, " ", what);
+    if (steps.size() == 3) return;
+    if (type(3) != "Strip") unsupported(what, type(3), "\"Strip\" as the last one");
+    expect_text(*steps[3], "content", " ", what);
+    const json& start = member(*steps[3], "start");
+    const json& stop = member(*steps[3], "stop");
+    if ((start != 0 && start != 1) || stop != 0) {
+      fail("{}: decoder Strip: expected a start of 0 or 1 and a stop of 0", spec_.where);
+    }
+    spec_.marks->strip = start == 1;
+  }
+
+  /// The steps of a "Sequence", or the one step that `object` is.
+  std::vector<const json*> parts(const json& object, const char* key,
+                                 const std::string& what) const {
+    if (text(object, "type", what) != "Sequence") return {&object};
+    std::vector<const json*> steps;
+    for (const json& step : member(object, key)) steps.push_back(&step);
+    return steps;
+  }
+
+  void expect_text(const json& object, const char* key, std::string_view expected,
+                   const std::string& what) const {
+    const std::string found = text(object, key, what);
+    if (found == expected) return;
+    fail("{}: {}.{} \"{}\" is not supported, expected \"{}\"", spec_.where, what, key,
+         printable(found), expected);
+  }
+
+  void expect_replace(const json& step, std::string_view pattern, std::string_view content,
+                      const std::string& what) const {
+    const std::string type = text(step, "type", what);
+    if (type != "Replace") unsupported(what, type, "\"Replace\"");
+    expect_text(member(step, "pattern"), "String", pattern, what + ".pattern");
+    expect_text(step, "content", content, what);
   }
 
   void read_decoder() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "formats/gguf.h"
 #include "text/pretokenizer.h"
+#include "text/space_marks.h"
 
 namespace orthrus {
 
@@ -22,15 +24,19 @@ struct AddedToken {
 };
 
 /// What a tokenizer file says, read but not yet checked against each other: texts are spelled as in
-/// the file, in the byte-level alphabet of GPT-2.
+/// the file: in the byte-level alphabet of GPT-2, or with `marks` as SentencePiece spells them.
 struct TokenizerSpec {
   std::string where;    ///< the file, for messages
   std::string storage;  ///< what the views below point into, unless into the file itself
   std::vector<std::pair<std::string_view, int32_t>> vocabulary;
   std::vector<std::pair<std::string_view, std::string_view>> merges;  ///< by rank
+  std::vector<bool> tied;  ///< merges of the rank of the one before; empty: none
   std::vector<AddedToken> added;
   std::vector<SplitStep> split;
   bool nfc = false;
+  /// SentencePiece's kind: tokens are characters with marks for spaces, and characters without a
+  /// token fall back to those of their bytes. `split`, `nfc` and the unknown token are not used.
+  std::optional<SpaceMarks> marks;
   bool ignore_merges = false;  ///< a piece that is a token is that token
   std::string unknown_token;   ///< for bytes without a token; empty: they vanish
   bool fuse_unknown = false;

@@ -52,7 +52,7 @@ bool append_spelled_bytes(std::string& out, std::string_view spelling) {
 
 Vocabulary::Vocabulary(size_t ids, size_t bytes) : tokens_(ids) {
   storage_.reserve(bytes);
-  by_bytes_.reserve(ids);
+  by_text_.reserve(ids);
 }
 
 std::string_view Vocabulary::store(std::string_view bytes) {
@@ -69,13 +69,23 @@ bool Vocabulary::add_spelled(std::string_view spelling, int32_t id) {
   std::string bytes;
   bool spelled = append_spelled_bytes(bytes, spelling);
   token.bytes = store(spelled ? bytes : spelling);
-  if (spelled) by_bytes_[token.bytes] = id;
+  if (spelled) by_text_[token.bytes] = id;
   return true;
 }
 
-void Vocabulary::add_literal(std::string_view text, int32_t id, bool special) {
-  std::string_view stored = store(text);
-  tokens_[static_cast<size_t>(id)] = {stored, true, special};
+bool Vocabulary::add(std::string_view text, std::string_view bytes, int32_t id) {
+  Token& token = tokens_[static_cast<size_t>(id)];
+  if (token.present) return false;
+  const std::string_view stored = store(text);
+  token = {bytes == text ? stored : store(bytes), true, false};
+  by_text_[stored] = id;
+  return true;
+}
+
+void Vocabulary::add_literal(std::string_view text, std::string_view bytes, int32_t id,
+                             bool special) {
+  const std::string_view stored = store(text);
+  tokens_[static_cast<size_t>(id)] = {bytes == text ? stored : store(bytes), true, special};
   literals_[stored] = id;
 }
 
@@ -84,9 +94,9 @@ bool Vocabulary::has(int32_t id) const {
          tokens_[static_cast<size_t>(id)].present;
 }
 
-int32_t Vocabulary::find(std::string_view bytes) const {
-  auto found = by_bytes_.find(bytes);
-  return found == by_bytes_.end() ? -1 : found->second;
+int32_t Vocabulary::find(std::string_view text) const {
+  auto found = by_text_.find(text);
+  return found == by_text_.end() ? -1 : found->second;
 }
 
 int32_t Vocabulary::find_any(std::string_view text) const {

@@ -81,6 +81,24 @@ TEST(Bpe, RunsMergeFromTheLeft) {
   EXPECT_EQ(encode(bpe, ""), std::vector<int32_t>());
 }
 
+TEST(Bpe, OfOneRankTheLeftmostComesFirst) {
+  const auto merged = [](bool tied, std::vector<int32_t> symbols) {
+    Bpe bpe;
+    bpe.reserve(3);
+    bpe.add_merge(0, 1, 10);        // a b
+    bpe.add_merge(1, 0, 11, tied);  // b a
+    bpe.add_merge(0, 0, 12);        // a a
+    Bpe::Scratch scratch;
+    scratch.id = std::move(symbols);
+    std::vector<int32_t> out;
+    bpe.merge(scratch, out);
+    return out;
+  };
+  EXPECT_EQ(merged(false, {1, 0, 1}), (std::vector<int32_t>{1, 10}));
+  EXPECT_EQ(merged(true, {1, 0, 1}), (std::vector<int32_t>{11, 1}));
+  EXPECT_EQ(merged(true, {0, 0, 1, 0, 0}), (std::vector<int32_t>{0, 10, 12}));
+}
+
 TEST(Bpe, BytesWithoutAToken) {
   Bpe bpe;
   std::array<int32_t, 256> bytes;

@@ -2,8 +2,10 @@
 """Compares `orthrus tokenize` with the `tokenizers` package on generated text.
 
 Texts of a fixed seed (random Unicode, code, white space, digits, contractions, emoji, long runs) go
-through both with the tokenizers of Qwen3, the tiny checkpoint and SmolLM2 (from its GGUF file); the
-ids must agree. Needs the package `tokenizers`.
+through both with the tokenizers of Qwen3, the tiny checkpoint and SmolLM2 (from its GGUF file), and
+with one of SentencePiece's kind that is trained here on this project's texts, in each form that
+tokenizer.json and GGUF files have for it; the ids must agree, and the text that they stand for.
+Needs the packages `tokenizers` and `gguf`.
 """
 
 import argparse
@@ -17,7 +19,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+import gguf
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 
@@ -107,12 +110,100 @@ def reference_from_gguf(path):
     return tokenizer
 
 
-def tokenize(program, model, text):
-    done = subprocess.run([program, "tokenize", "-m", str(model), "-f", "-", "--json"],
+MARK = "\u2581"
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+SPECIALS = ["<unk>", "<s>", "</s>"]
+
+
+def trained_pieces(size):
+    """Tokens of a BPE trained on this project's texts, best first, then its single characters."""
+    root = DATA.parent.parent
+    texts = [path.read_text() for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("src/*/*.h")])]
+    texts += [" ".join(WORDS) + "\n" + "=" * 40 + " " * 40] * 3
+    trained = Tokenizer(models.BPE())
+    trained.normalizer = normalizers.Replace(" ", MARK)
+    trained.pre_tokenizer = pre_tokenizers.Split(MARK, "merged_with_next")
+    trained.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, show_progress=False))
+    pieces = sorted(trained.get_vocab(), key=trained.get_vocab().get)
+    runs = [mark * n for n in (2, 3, 4, 8, 16) for mark in (MARK, "=")]
+    longer = [*runs, *(piece for piece in pieces if len(piece) > 1 and piece not in runs)]
+    return longer, [piece for piece in pieces if len(piece) == 1 and piece != "\n"]
+
+
+def sentencepiece_vocabulary():
+    """Tokens, scores and merges as a converted Llama 2 has them: the ids of longer tokens follow their scores, and a
+    token has a merge for each way to cut it into two others."""
+    longer, characters = trained_pieces(3000)
+    tokens = SPECIALS + BYTES + longer + characters
+    scores = [0.0] * (len(SPECIALS) + len(BYTES)) + [-float(i) for i in range(len(longer) + len(characters))]
+    known = set(longer + characters)
+    merges = [(piece[:i], piece[i:]) for piece in longer for i in range(1, len(piece))
+              if piece[:i] in known and piece[i:] in known]  # fmt: skip
+    return tokens, scores, merges
+
+
+def sentencepiece_reference(tokens, merges, normalizer, pre_tokenizer, strip):
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(tokens)}, merges, byte_fallback=True,
+                                     fuse_unk=True, unk_token="<unk>"))  # fmt: skip
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    if pre_tokenizer is not None:
+        tokenizer.pre_tokenizer = pre_tokenizer
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIALS])
+    tokenizer.add_tokens([AddedToken("<|call|>", normalized=True)])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse(),
+                                           *([decoders.Strip(" ", 1, 0)] if strip else [])])  # fmt: skip
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", None, [("<s>", 1)])
+    return tokenizer
+
+
+def write_sentencepiece_gguf(path, tokens, scores, space_prefix):
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores(scores)
+    kinds = [2, 3, 3] + [6] * len(BYTES)
+    writer.add_token_types(kinds + [1] * (len(tokens) - len(kinds)))
+    writer.add_bos_token_id(1)
+    if not space_prefix:
+        writer.add_add_space_prefix(False)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+
+
+def sentencepiece_cases(directory):
+    """Name, model and reference of each form. "By score" has merges by score, the reference the same as ranks."""
+    tokens, scores, merges = sentencepiece_vocabulary()
+    prepended = normalizers.Sequence([normalizers.Prepend(MARK), normalizers.Replace(" ", MARK)])
+    replaced = normalizers.Replace(" ", MARK)
+    forms = {"as Llama 2": (prepended, None, True), "without a space before": (replaced, None, False),
+             "Metaspace first": (None, pre_tokenizers.Metaspace(MARK, "first", False), True),
+             "Metaspace always, split": (None, pre_tokenizers.Metaspace(MARK, "always", True), True),
+             "Metaspace never": (None, pre_tokenizers.Metaspace(MARK, "never", False), False)}  # fmt: skip
+    for number, (name, form) in enumerate(forms.items()):
+        folder = Path(directory) / f"sentencepiece{number}"
+        folder.mkdir()
+        reference = sentencepiece_reference(tokens, merges, *form)
+        reference.save(str(folder / "tokenizer.json"))
+        yield f"SentencePiece, {name}", folder, reference
+    for space_prefix in (True, False):
+        path = Path(directory) / f"sentencepiece{space_prefix}.gguf"
+        write_sentencepiece_gguf(path, tokens, scores, space_prefix)
+        form = (prepended, None, True) if space_prefix else (replaced, None, False)
+        reference = sentencepiece_reference(tokens, merges, *form)
+        # The file has no tokens that were added to the vocabulary.
+        document = json.loads(reference.to_str())
+        document["added_tokens"] = [token for token in document["added_tokens"] if token["special"]]
+        yield f"SentencePiece, by score, prefix {space_prefix}", path, Tokenizer.from_str(json.dumps(document))
+
+
+def tokenize(program, model, text, *flags):
+    done = subprocess.run([program, "tokenize", "-m", str(model), "-f", "-", "--json", *flags],
                           input=text.encode(), capture_output=True, check=False)  # fmt: skip
     if done.returncode != 0:
         sys.exit(f"{program} tokenize -m {model}: exit code {done.returncode}: {done.stderr.decode()}")
-    return json.loads(done.stdout)["token_ids"]
+    return json.loads(done.stdout)["text" if "--ids" in flags else "token_ids"]
 
 
 def compare(name, program, model, reference, count, per_batch):
@@ -128,6 +219,10 @@ def compare(name, program, model, reference, count, per_batch):
             begin = expected.offsets[min(at, len(expected.ids) - 1)][0]
             sys.exit(f"{name}: batch {index} differs at token {at}: found {found[at:at + 8]}, expected "
                      f"{expected.ids[at:at + 8]}, near {text[max(0, begin - 20):begin + 40]!r}")  # fmt: skip
+        text_again = tokenize(program, model, " ".join(map(str, found)), "--ids")
+        if text_again != reference.decode(found, skip_special_tokens=False):
+            sys.exit(f"{name}: batch {index}: the ids stand for {text_again!r}, expected "
+                     f"{reference.decode(found, skip_special_tokens=False)!r}")  # fmt: skip
         compared += len(found)
     print(f"{name}: {compared} tokens of {count} texts agree")
 
@@ -149,7 +244,8 @@ def main():
         qwen3.write_bytes(lzma.open(DATA / "tokenizer" / "qwen3_tokenizer.json.xz").read())
         cases = [("Qwen3", directory, Tokenizer.from_file(str(qwen3))),
                  ("tiny", tiny, Tokenizer.from_file(str(tiny / "tokenizer.json"))),
-                 ("SmolLM2", demo_gguf(), reference_from_gguf(demo_gguf()))]  # fmt: skip
+                 ("SmolLM2", demo_gguf(), reference_from_gguf(demo_gguf())),
+                 *sentencepiece_cases(directory)]  # fmt: skip
         for name, model, reference in cases:
             compare(name, args.program, model, reference, args.batches, args.snippets)
 

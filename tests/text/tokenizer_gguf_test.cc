@@ -185,7 +185,7 @@ TEST_F(TokenizerGguf, WhatIsNotSupportedIsNamed) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
     EXPECT_TRUE(message.starts_with(path_.string())) << message;
   };
-  check([](Spec& spec) { spec.model = "llama"; }, "tokenizer.ggml.model \"llama\"");
+  check([](Spec& spec) { spec.model = "t5"; }, "tokenizer.ggml.model \"t5\"");
   check([](Spec& spec) { spec.pre = "viking"; }, "tokenizer.ggml.pre \"viking\"");
   check([](Spec& spec) { spec.types.pop_back(); }, "token_type has 13 entries");
   check([](Spec& spec) { spec.merges[1] = "Ġa"; }, "merge 1 \"");

@@ -223,7 +223,7 @@ TEST(TokenizerJson, WhatIsNotSupportedIsNamed) {
       {"/post_processor",
        {{"type", "TemplateProcessing"}, {"single", json::array({nullptr})}},
        "post_processor.single has a piece that is neither a Sequence nor a SpecialToken"},
-      {"/model/byte_fallback", true, "model.byte_fallback"},
+      {"/model/byte_fallback", true, "pre_tokenizer \"ByteLevel\""},
       {"/model/end_of_word_suffix", "</w>", "model.end_of_word_suffix \"</w>\""},
       {"/model/continuing_subword_prefix", "##", "model.continuing_subword_prefix \"##\""},
       {"/model/unk_token", "<unk>", "model.unk_token \"<unk>\""},

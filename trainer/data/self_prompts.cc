@@ -63,7 +63,8 @@ std::vector<std::string> self_prompts(const SelfPromptRequest& request, const To
     std::vector<std::string> texts(round);
     answerer.answer(requests, {request.batch, kMostTokens, /*temperature=*/1, /*stride=*/0},
                     [&](size_t i, const std::vector<int32_t>& tokens) {
-                      texts[i] = starts[(asked + i) % starts.size()] + tokenizer.decode(tokens);
+                      texts[i] = starts[(asked + i) % starts.size()];
+                      for (int32_t token : tokens) texts[i] += tokenizer.token_bytes(token);
                     });
     asked += round;
     for (std::string& text : texts) {
