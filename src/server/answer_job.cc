@@ -41,9 +41,9 @@ struct AnswerJob::Choice : EngineListener {
 
   void on_failed(const Error& error) override {
     job.parts_.metrics.failed(job.origin_.endpoint, Outcome::kError);
-    const bool form = dynamic_cast<const FormError*>(&error) != nullptr;
-    job.on_strand([told = api_error(error, form ? job.format_->request().form : "")](
-                      AnswerJob& self) { self.refuse(told); });
+    std::string param;
+    if (dynamic_cast<const FormError*>(&error)) param = job.format_->request().form;
+    job.on_strand([told = api_error(error, param)](AnswerJob& self) { self.refuse(told); });
     job.one_ended();
   }
 
