@@ -439,7 +439,7 @@ class Limited(unittest.TestCase):
 
 class Ends(unittest.TestCase):
     def test_a_signal_drains(self):
-        with serve() as server:
+        with serve("--drain-timeout", "600") as server:  # however busy the machine is
             streams = [Stream(server.url), Stream(server.url)]
             server.process.send_signal(signal.SIGTERM)
             server.wait_for("stopping: ")
