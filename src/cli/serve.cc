@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/trimmed.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
@@ -74,10 +75,8 @@ class Termination {
 void read_key_file(const std::string& path, std::vector<std::string>& keys) {
   std::istringstream lines(read_all(path));
   for (std::string line; std::getline(lines, line);) {
-    constexpr const char* kBlanks = " \t\r";
-    const size_t begin = line.find_first_not_of(kBlanks);
-    if (begin == line.npos || line[begin] == '#') continue;
-    keys.push_back(line.substr(begin, line.find_last_not_of(kBlanks) - begin + 1));
+    const std::string_view key = trimmed(line);
+    if (!key.empty() && key[0] != '#') keys.emplace_back(key);
   }
   if (keys.empty()) fail("{}: no API key in it", path);
 }

@@ -4,17 +4,11 @@
 
 #include <string_view>
 
+#include "base/trimmed.h"
 #include "server/api_error.h"
 
 namespace orthrus {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kSpace);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 // The chat up to the end of the last message's text: templates trim it, and close it.
 std::string cut_to_continue(std::string text, const ChatRequest& request) {

@@ -4,23 +4,20 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/trimmed.h"
 #include "formats/printable.h"
 #include "server/http_address.h"
 
 namespace orthrus {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
+constexpr std::string_view kBlanks = " \t";  // of a header
 
 }  // namespace
 
 HttpForwarded::HttpForwarded(const std::vector<std::string>& trusted) {
   for (const std::string& untrimmed : trusted) {
-    const std::string text(trimmed(untrimmed));
+    const std::string text(trimmed(untrimmed, kBlanks));
     if (text == "*") {
       everyone_ = true;
       continue;
@@ -45,7 +42,7 @@ std::string HttpForwarded::client(const std::string& peer, const HttpHeaders& he
       const size_t comma = rest.rfind(',');
       more = comma != rest.npos;
       std::optional<std::string> next =
-          parse_address(trimmed(more ? rest.substr(comma + 1) : rest));
+          parse_address(trimmed(more ? rest.substr(comma + 1) : rest, kBlanks));
       if (!next) return peer;
       client = std::move(*next);
       rest = rest.substr(0, more ? comma : 0);
