@@ -204,15 +204,9 @@ constexpr std::string_view kBeforeChat = R"json({
         "summary": "Whether requests are taken.",
         "security": [],
         "responses": {
-          "200": {
-            "description": "Whether requests are taken.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
-          },
+          "200": {"$ref": "#/components/responses/Ready"},
           "405": {"$ref": "#/components/responses/E405"},
-          "503": {
-            "description": "Loading or draining.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
-          }
+          "503": {"$ref": "#/components/responses/NotReady"}
         }
       }
     },
@@ -222,15 +216,9 @@ constexpr std::string_view kBeforeChat = R"json({
         "summary": "The same as /health.",
         "security": [],
         "responses": {
-          "200": {
-            "description": "Whether requests are taken.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
-          },
+          "200": {"$ref": "#/components/responses/Ready"},
           "405": {"$ref": "#/components/responses/E405"},
-          "503": {
-            "description": "Loading or draining.",
-            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
-          }
+          "503": {"$ref": "#/components/responses/NotReady"}
         }
       }
     },
@@ -315,6 +303,14 @@ constexpr std::string_view kBeforeChat = R"json({
         "headers": {
           "Retry-After": {"schema": {"type": "integer", "minimum": 0, "maximum": 2147483647}}
         }
+      },
+      "Ready": {
+        "description": "Whether requests are taken.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
+      },
+      "NotReady": {
+        "description": "Loading or draining.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}}}
       },
       "E500": {
         "description": "The server failed.",
