@@ -87,8 +87,8 @@ void Engine::cancel(uint64_t id) {
 }
 
 bool Engine::step() {
-  take_news();
   in_pass_ = false;
+  take_news();
   schedule();
   in_pass_ = true;
   if (!pass_.empty()) run_pass();
