@@ -15,11 +15,15 @@ ORTHRUS_INLINE typename V::Floats load_weights(const std::byte* from) {
 /// Products with f32, f16 or bf16 panels: one fused multiply-add an input and output, inputs in
 /// order.
 template <typename V, TensorType kForm, int kRows, int kPanels>
-ORTHRUS_INLINE void float_tile(const std::byte* panels, size_t panel_bytes, const float* x,
-                               int64_t x_stride, int64_t cols, float* sums) {
+ORTHRUS_INLINE void float_tile(const MatmulJob& job, int64_t row, int64_t panel) {
   using Floats = typename V::Floats;
   constexpr bool kPairs = kForm == TensorType::kBF16;
   constexpr size_t kBytes = kForm == TensorType::kF16 ? 32 : 64;  // a register's share of a panel
+  const size_t panel_bytes = job.panel_bytes;
+  const std::byte* at = job.panels + static_cast<size_t>(panel) * panel_bytes;
+  const float* x = job.x + row * job.x_stride;
+  const int64_t x_stride = job.x_stride;
+  const int64_t cols = job.cols;
   Floats acc[kRows][kPanels];
   ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
     ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) acc[i][p] = V::zero();
@@ -35,7 +39,6 @@ ORTHRUS_INLINE void float_tile(const std::byte* panels, size_t panel_bytes, cons
   const int64_t registers = cols / kInputs;
   // Near its end a panel asks for the head of the panel that this tile's successor reads.
   const int64_t near_end = registers - static_cast<int64_t>(V::kFloatPrefetchBytes / kBytes);
-  const std::byte* at = panels;
   for (int64_t r = 0; r < registers;) {
     const bool last = r >= near_end;
     const size_t ahead = V::kFloatPrefetchBytes + (last ? (kPanels - 1) * panel_bytes : 0);
@@ -65,24 +68,15 @@ ORTHRUS_INLINE void float_tile(const std::byte* panels, size_t panel_bytes, cons
     }
     add(w, cols - 1);
   }
-  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
-    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
-      V::store(sums + (i * kPanels + p) * kLanes, acc[i][p]);
-    }
-  }
+  store_tile<V>(job, row, {panel, panel + kPanels}, acc);
 }
 
 template <typename V, TensorType kForm, int kPanels>
 void float_panels(const MatmulJob& job, int64_t panel) {
-  const std::byte* panels = job.panels + static_cast<size_t>(panel) * job.panel_bytes;
-  alignas(64) float sums[V::kFloatRows * kPanels * kLanes];
   for_row_tiles<V::kFloatRows>(0, job.rows, [&](int64_t row, int64_t height) ORTHRUS_INLINE_LAMBDA {
-    const float* x = job.x + row * job.x_stride;
     with_height<V::kFloatRows>(height, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
-      float_tile<V, kForm, rows.value, kPanels>(panels, job.panel_bytes, x, job.x_stride, job.cols,
-                                                sums);
+      float_tile<V, kForm, rows.value, kPanels>(job, row, panel);
     });
-    store_sums<V>(job, row, height, {panel, panel + kPanels}, kPanels * kLanes, sums);
   });
 }
 

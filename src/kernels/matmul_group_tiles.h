@@ -197,14 +197,7 @@ void group_tile(const MatmulJob& job, int64_t row, PanelRange panels, Ahead ahea
     }
     ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) readers[p].close();
   }
-  constexpr int64_t kWidth = kPanels * kLanes;
-  alignas(64) float sums[kRows * kWidth];
-  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
-    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
-      V::store(sums + i * kWidth + p * kLanes, acc[i][p]);
-    }
-  }
-  store_sums<V>(job, row, kRows, panels, kWidth, sums);
+  store_tile<V>(job, row, panels, acc);
 }
 
 /// One panel at a time, so that memory is read in one run over all the panels of a thread.

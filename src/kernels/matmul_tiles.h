@@ -62,21 +62,31 @@ struct PanelRange {
   int64_t end;
 };
 
-/// Writes sums [height][width] of the outputs of the panels from `panels.begin` on to `out`, with
-/// the bias, without what lies beyond the last panel or output. Row `row` is a row of the job.
-template <typename V>
-void store_sums(const MatmulJob& job, int64_t row, int64_t height, PanelRange panels, int64_t width,
-                const float* sums) {
+/// Writes the sums of rows [row, row + kRows) of the job for the outputs of the panels from
+/// `panels.begin` on to `out`, with the bias, without what lies beyond the last panel or output.
+template <typename V, int kRows, int kPanels>
+ORTHRUS_INLINE void store_tile(const MatmulJob& job, int64_t row, PanelRange panels,
+                               const typename V::Floats (&acc)[kRows][kPanels]) {
+  constexpr int64_t kWidth = kPanels * kLanes;
   const int64_t first = panels.begin * kLanes;
   const int64_t end = panels.end * kLanes < job.outputs ? panels.end * kLanes : job.outputs;
-  const int64_t count = end - first < width ? end - first : width;
-  for (int64_t i = 0; i < height; ++i) {
-    float* out = job.out + (row + i) * job.out_stride + first;
-    const float* from = sums + i * width;
-    if (job.bias == nullptr) {
-      __builtin_memcpy(out, from, static_cast<size_t>(count) * sizeof(float));
-    } else {
-      for (int64_t n = 0; n < count; ++n) out[n] = from[n] + job.bias[first + n];
+  float* out = job.out + row * job.out_stride + first;
+  if (end - first >= kWidth && job.bias == nullptr) {
+    ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+      ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+        V::store(out + i * job.out_stride + p * kLanes, acc[i][p]);
+      }
+    }
+    return;
+  }
+  alignas(64) float sums[kRows][kWidth];
+  ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) V::store(sums[i] + p * kLanes, acc[i][p]);
+  }
+  const int64_t count = end - first < kWidth ? end - first : kWidth;
+  for (int64_t i = 0; i < kRows; ++i, out += job.out_stride) {
+    for (int64_t n = 0; n < count; ++n) {
+      out[n] = job.bias == nullptr ? sums[i][n] : sums[i][n] + job.bias[first + n];
     }
   }
 }
