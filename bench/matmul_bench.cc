@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
           static Activations activations;
           double q = seconds_of([&] {
             activations.set(context, x.data(), cols + 16, row_counts[r], cols,
-                            needs_quantized(call.weights[0]));
+                            activation_forms(call.weights[0]));
           });
           if (r == 0 && c == 0) quantising = std::min(quantising, q);
           std::vector<MatmulTask> tasks;
@@ -242,7 +242,7 @@ int main(int argc, char** argv) {
         }
       }
     }
-    const bool integer = needs_quantized(model.calls[0].weights[0]);
+    const bool integer = activation_forms(model.calls[0].weights[0]).groups;
     const double peak = integer ? limits.int_products : limits.float_products;
     std::printf("%-7s %5.2f bits, one row of 1024 quantised in %.2f us\n", format.name,
                 model.calls[0].weights[0].bits_per_weight(), quantising * 1e6);

@@ -12,6 +12,11 @@ namespace orthrus {
 /// Runtime format of the weights; kAuto keeps the precision of the file.
 enum class WeightFormat : uint8_t { kAuto, kF32, kBF16, kQ8, kQ4 };
 
+/// Runtime format of what drafting reads: the diffusion view's attention weights, and twins of MLP
+/// and lm_head. Drafts are judged by the AR view, so fewer bits cost accepted drafts and memory,
+/// never quality. kAuto: the fewest bits that pay and that the memory has room for.
+enum class DraftWeights : uint8_t { kAuto, kSame, kQ8, kQ4 };
+
 /// Element type of the KV cache.
 enum class KvType : uint8_t { kBF16, kF32 };
 
@@ -91,6 +96,7 @@ struct LoadOptions {
   std::string adapter;    ///< path, "copy" (untrained), or "": the model's own, if any
   bool diffusion = true;  ///< false: do not load diffusion weights (--view ar)
   WeightFormat weights = WeightFormat::kAuto;
+  DraftWeights draft_weights = DraftWeights::kAuto;
   std::optional<KvType> key_type;  ///< unset: f32 with f32 weights, else bf16
   std::optional<KvType> value_type;
   int threads = 0;             ///< 0: all that this process may use

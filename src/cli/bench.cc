@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/result_report.h"
 #include "cli/terminal.h"
+#include "engine/draft_weights.h"
 #include "engine/evaluate_prompts.h"
 #include "engine/shapes.h"
 
@@ -32,6 +33,7 @@ class BenchCommand : public Command {
         ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
         ->capture_default_str()
         ->group("Model");
+    add_draft_weights_flag(app, flags_.draft_weights);
     app.add_option("-t,--threads", flags_.threads, "0: all that this process may use")
         ->check(number_in(0, 1024))
         ->capture_default_str()
@@ -81,7 +83,7 @@ class BenchCommand : public Command {
   int measure() {
     ThreadPool pool(flags_.threads);
     const ComputeContext context{choose_isa(), pool};
-    const Model model = open(pool);
+    const auto [model, draft_weights] = open(pool);
     const KvType kv_type = usual_kv_type(weight_format(flags_.weights));
     MatmulPass matmul(model, context, kBenchMatmulRows);
     BenchSequence sequence(model, context, kv_type, bench_cache_tokens(model.config),
@@ -92,6 +94,7 @@ class BenchCommand : public Command {
     BenchReport report;
     report.model = model.config.name;
     report.weights = weights_name(model, weight_format(flags_.weights));
+    report.draft_weights = draft_weights;
     report.reps = reps_;
     ProgressLine progress("measuring");
     const MachineProbe probe(context);
@@ -129,20 +132,29 @@ class BenchCommand : public Command {
     return std::any_of(results.begin(), results.end(), differs) ? 1 : 0;
   }
 
-  Model open(ThreadPool& pool) const {
+  struct Opened {
+    Model model;
+    std::string draft_weights;
+  };
+  Opened open(ThreadPool& pool) const {
     if (shape_.empty()) return load(pool);
     if (!flags_.adapter.empty()) fail_usage("bench: --adapter has no use with --shape");
     WeightFormat format = weight_format(flags_.weights);
     if (format == WeightFormat::kAuto) format = WeightFormat::kBF16;
     StatusLine status("making random weights");
-    return random_model(named_shape(shape_), format, pool);
+    // There are no files to choose by: the model's own unless named.
+    std::optional<WeightFormat> draft;
+    if (flags_.draft_weights == "q8") draft = WeightFormat::kQ8;
+    if (flags_.draft_weights == "q4") draft = WeightFormat::kQ4;
+    return {random_model(named_shape(shape_), format, pool, draft), draft_weights_name(draft)};
   }
 
-  Model load(ThreadPool& pool) const {
+  Opened load(ThreadPool& pool) const {
     LoadOptions options = load_options(flags_);
     ProgressLine progress("loading " + flags_.model);
     options.progress = [&](double share) { progress.update(share); };
-    return std::move(open_model(options, pool).model);
+    LoadedModel loaded = open_model(options, pool);
+    return {std::move(loaded.model), std::move(loaded.draft_weights)};
   }
 
   ModelFlags flags_;

@@ -127,9 +127,10 @@ class CaseList {
 double limit_seconds(const std::vector<PassWork>& passes, const MachineLimits& machine) {
   double seconds = 0;
   for (const PassWork& pass : passes) {
-    seconds += std::max(
-        pass.bytes / (1e9 * machine.read_gbps),
-        pass.f32_ops / (1e9 * machine.fma_gflops) + pass.int8_ops / (1e9 * machine.int8_gops));
+    seconds += std::max(pass.bytes / (1e9 * machine.read_gbps),
+                        pass.f32_ops / (1e9 * machine.fma_gflops) +
+                            pass.int8_ops / (1e9 * machine.int8_gops) +
+                            (pass.bf16_ops > 0 ? pass.bf16_ops / (1e9 * machine.bf16_gflops) : 0));
   }
   return seconds;
 }
@@ -139,6 +140,7 @@ MachineLimits better(MachineLimits a, const MachineLimits& b) {
   a.read_gbps = std::max(a.read_gbps, b.read_gbps);
   a.fma_gflops = std::max(a.fma_gflops, b.fma_gflops);
   a.int8_gops = std::max(a.int8_gops, b.int8_gops);
+  a.bf16_gflops = std::max(a.bf16_gflops, b.bf16_gflops);
   return a;
 }
 
@@ -153,6 +155,7 @@ MachineLimits typical(const std::vector<MachineLimits>& probes) {
   limits.read_gbps = median_of(&MachineLimits::read_gbps);
   limits.fma_gflops = median_of(&MachineLimits::fma_gflops);
   limits.int8_gops = median_of(&MachineLimits::int8_gops);
+  limits.bf16_gflops = median_of(&MachineLimits::bf16_gflops);
   return limits;
 }
 

@@ -29,6 +29,7 @@ void add(PassWork& work, const WeightCost& cost, int64_t rows) {
   work.bytes += cost.bytes;
   work.f32_ops += 2 * cost.f32_macs * static_cast<double>(rows);
   work.int8_ops += 2 * cost.int8_macs * static_cast<double>(rows);
+  work.bf16_ops += 2 * cost.bf16_macs * static_cast<double>(rows);
 }
 
 /// What attention reads and computes in the pass.
@@ -49,21 +50,21 @@ MatmulPass::MatmulPass(const Model& model, ComputeContext context, int64_t max_r
       std::max({q_size(c) + 2 * kv_size(c), 2 * c.intermediate_size, c.hidden_size, c.vocab_size});
   x_ = noise(static_cast<size_t>(max_rows * cols));
   out_.resize(static_cast<size_t>(max_rows * outputs));
-  activations_.reserve(max_rows, cols);
+  activations_.reserve(max_rows, cols, {.groups = true, .bf16 = true});
 }
 
 void MatmulPass::product(std::initializer_list<const PackedMatrix*> weights, int64_t rows) {
   std::array<MatmulTask, 3> tasks;
   size_t count = 0;
-  bool quantize = false;
+  ActivationForms forms;
   float* out = out_.data();
   for (const PackedMatrix* weight : weights) {
     tasks[count++] = {weight, 0, rows, out, weight->rows()};
     out += rows * weight->rows();
-    quantize |= needs_quantized(*weight);
+    forms |= activation_forms(*weight);
   }
   const int64_t cols = tasks[0].weight->cols();
-  activations_.set(context_, x_.data(), cols, rows, cols, quantize);
+  activations_.set(context_, x_.data(), cols, rows, cols, forms);
   matmul(context_, activations_, {tasks.data(), count});
 }
 
@@ -71,8 +72,8 @@ void MatmulPass::run(int64_t rows) {
   for (const LayerWeights& w : model_.layers) {
     product({&w.ar.q_proj, &w.ar.k_proj, &w.ar.v_proj}, rows);
     product({&w.ar.o_proj}, rows);
-    product({&w.gate_proj, &w.up_proj}, rows);
-    product({&w.down_proj}, rows);
+    product({&w.mlp.gate_proj, &w.mlp.up_proj}, rows);
+    product({&w.mlp.down_proj}, rows);
   }
   product({&model_.lm_head}, rows);
 }
@@ -115,14 +116,14 @@ void BenchSequence::fill_cache() {
 void BenchSequence::ar_pass(int64_t rows, int64_t first_position, int64_t logit_rows) {
   const Span span{&table_,        View::kAr,         {tokens_.data(), static_cast<size_t>(rows)},
                   first_position, rows - logit_rows, rows};
-  forward_.run({&span, 1});
+  forward_.run(span);
 }
 
 void BenchSequence::diffusion_pass(int64_t rows, int64_t anchor_position) {
   const Span span{
       &table_, View::kDiffusion, {draft_tokens_.data(), static_cast<size_t>(rows)}, anchor_position,
       0,       rows - 1};
-  forward_.run({&span, 1});
+  forward_.run(span);
 }
 
 void BenchSequence::attention_pass(int64_t rows, int64_t context_tokens) {
@@ -151,7 +152,8 @@ PassWork pass_work(const Model& model, const KvLayout& layout, View view, int64_
   PassWork work = attention_part(cost, shape);
   add(work, cost.shared, rows);
   add(work, view == View::kAr ? cost.ar : cost.diffusion, rows);
-  add(work, cost.lm_head, logit_rows);
+  const bool own_head = view == View::kDiffusion && cost.draft_lm_head;
+  add(work, own_head ? *cost.draft_lm_head : cost.lm_head, logit_rows);
   return work;
 }
 

@@ -14,8 +14,9 @@ struct PassWork {
   double bytes = 0;
   double f32_ops = 0;   ///< two a multiply-add
   double int8_ops = 0;  ///< two a multiply-add
+  double bf16_ops = 0;
 
-  double ops() const { return f32_ops + int8_ops; }
+  double ops() const { return f32_ops + int8_ops + bf16_ops; }
 };
 
 /// The matrix products of one pass through the AR view, lm_head for every row included, and

@@ -33,7 +33,10 @@ Json case_json(const BenchReport& report, const BenchResult& result) {
 }
 
 Json rates_json(const MachineLimits& m) {
-  return {{"read_gbps", m.read_gbps}, {"fma_gflops", m.fma_gflops}, {"int8_gops", m.int8_gops}};
+  return {{"read_gbps", m.read_gbps},
+          {"fma_gflops", m.fma_gflops},
+          {"int8_gops", m.int8_gops},
+          {"bf16_gflops", m.bf16_gflops}};
 }
 
 std::string case_row(const BenchResult& result) {
@@ -68,6 +71,7 @@ Json bench_json(const BenchReport& report) {
   Json cases = Json::array();
   for (const BenchResult& result : report.run.results) cases.push_back(case_json(report, result));
   return {{"model", report.model},
+          {"draft_weights", report.draft_weights},
           {"reps", report.reps},
           {"machine", std::move(machine)},
           {"probes", std::move(probes)},
@@ -79,10 +83,11 @@ Json bench_json(const BenchReport& report) {
 std::string bench_table(const BenchReport& report) {
   const MachineLimits& m = report.run.machine;
   std::string text = fmt::format(
-      "{}, {}, {} thread{}: reads {:.1f} GB/s, {:.0f} GFLOP/s f32, {:.0f} Gop/s int8\n"
-      "{}, {} weights, {} repetitions\n\n",
-      m.cpu, m.isa, m.threads, m.threads == 1 ? "" : "s", m.read_gbps, m.fma_gflops, m.int8_gops,
-      report.model, report.weights, report.reps);
+      "{}, {}, {} thread{}: reads {:.1f} GB/s, {:.0f} GFLOP/s f32, {:.0f} bf16, {:.0f} Gop/s "
+      "int8\n"
+      "{}, {} weights, drafts {}, {} repetitions\n\n",
+      m.cpu, m.isa, m.threads, m.threads == 1 ? "" : "s", m.read_gbps, m.fma_gflops, m.bf16_gflops,
+      m.int8_gops, report.model, report.weights, report.draft_weights, report.reps);
   text +=
       fmt::format("{:<10}{:>6}{:>9}{:>10}{:>10}{:>10}{:>8}{:>9}{:>11}{:>9}\n", "case", "rows",
                   "context", "min ms", "median", "max", "GB/s", "GFLOP/s", "x one row", "x limit");

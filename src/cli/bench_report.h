@@ -10,8 +10,9 @@ namespace orthrus {
 
 /// One run of `orthrus bench`.
 struct BenchReport {
-  std::string model;    ///< what was measured
-  std::string weights;  ///< runtime format
+  std::string model;          ///< what was measured
+  std::string weights;        ///< runtime format
+  std::string draft_weights;  ///< draft_weights_name()
   int reps = 0;
   BenchRun run;
 };

@@ -53,7 +53,8 @@ class EvalCommand : public Command {
       progress.update(static_cast<double>(i + 1) / static_cast<double>(prompts.size()));
     };
     const AcceptanceSummary summary = evaluate(generator, prompts, options_, interrupt.token());
-    const EvalSettings settings{flags_.model, generator.loaded().weights, options_.block,
+    const EvalSettings settings{flags_.model, generator.loaded().weights,
+                                generator.loaded().draft_weights, options_.block,
                                 options_.max_new_tokens};
     print(json_ ? dump_json(eval_json(summary, settings), 2) + "\n"
                 : eval_table(summary, settings));

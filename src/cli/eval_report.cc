@@ -54,6 +54,7 @@ Json eval_json(const AcceptanceSummary& s, const EvalSettings& settings) {
           {"settings",
            {{"model", settings.model},
             {"weights", settings.weights},
+            {"draft_weights", settings.draft_weights},
             {"block", settings.block},
             {"max_new_tokens", settings.max_new_tokens}}}};
 }

@@ -11,6 +11,7 @@ namespace orthrus {
 struct EvalSettings {
   std::string model;
   std::string weights;
+  std::string draft_weights;
   int64_t block = 0;
   int64_t max_new_tokens = 0;
 };

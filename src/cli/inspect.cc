@@ -67,7 +67,7 @@ class InspectCommand : public Command {
   int run() override {
     if (flags_.model.empty()) flags_.model = path_;
     const OpenedModel model = open_model_files(flags_);
-    const ModelSize size = measure_model(model, weight_format(flags_.weights));
+    const ModelSize size = measure_model(model, flags_);
     print(json_ ? dump_json(report(model, size)) + "\n" : page(model, size));
     return 0;
   }

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "base/available_memory.h"
+#include "engine/draft_weights.h"
 #include "engine/loaded_model.h"
+#include "engine/machine_cache.h"
 #include "engine/model_registry.h"
 #include "formats/tensor_names.h"
 #include "kernels/packed_matrix.h"
@@ -36,12 +39,14 @@ int64_t runtime_bytes(const TensorInfo& tensor, WeightFormat format) {
 
 class Meter {
  public:
-  Meter(ModelSize& size, WeightFormat format) : size_(size), format_(format) {}
+  Meter(ModelSize& size, WeightFormat format, std::optional<WeightFormat> draft_format)
+      : size_(size), format_(format), draft_format_(draft_format) {}
 
   void add(const TensorInfo& tensor, bool diffusion) {
     TypeShare& share = size_.types[std::string(traits(tensor.type).name)];
     const int64_t parameters = count_of(tensor);
-    const int64_t bytes = runtime_bytes(tensor, format_);
+    const int64_t bytes =
+        runtime_bytes(tensor, diffusion ? draft_format_.value_or(format_) : format_);
     share.tensors += 1;
     share.parameters += parameters;
     share.file_bytes += static_cast<int64_t>(tensor.data.size());
@@ -55,9 +60,17 @@ class Meter {
 
   // Copies take memory, no file.
   void add_copy(const TensorInfo& tensor) {
-    const int64_t bytes = runtime_bytes(tensor, format_);
+    const int64_t bytes = runtime_bytes(tensor, draft_format_.value_or(format_));
     size_.parameters += count_of(tensor);
     size_.diffusion_parameters += count_of(tensor);
+    size_.runtime_bytes += bytes;
+    size_.diffusion_runtime_bytes += bytes;
+  }
+
+  // A twin takes memory where it is smaller.
+  void add_twin(const TensorInfo& tensor) {
+    const int64_t bytes = runtime_bytes(tensor, *draft_format_);
+    if (bytes >= runtime_bytes(tensor, format_)) return;
     size_.runtime_bytes += bytes;
     size_.diffusion_runtime_bytes += bytes;
   }
@@ -65,7 +78,16 @@ class Meter {
  private:
   ModelSize& size_;
   WeightFormat format_;
+  std::optional<WeightFormat> draft_format_;
 };
+
+std::optional<WeightFormat> draft_format(const OpenedModel& model, const ModelFlags& flags) {
+  if (!model.has_diffusion()) return std::nullopt;
+  ThreadPool pool(flags.threads);
+  return choose_draft_format(draft_weights(flags.draft_weights), model.checkpoint,
+                             weight_format(flags.weights), machine_rates({choose_isa(), pool}),
+                             available_memory());
+}
 
 void add_specs(Meter& meter, const TensorSource& tensors, const std::vector<TensorSpec>& specs,
                bool diffusion) {
@@ -110,12 +132,18 @@ OpenedModel open_model_files(const ModelFlags& flags) {
   return model;
 }
 
-ModelSize measure_model(const OpenedModel& model, WeightFormat format) {
+ModelSize measure_model(const OpenedModel& model, const ModelFlags& flags) {
   const ModelConfig& config = model.checkpoint.config;
   const TensorSource& tensors = *model.checkpoint.tensors;
+  const std::optional<WeightFormat> draft = draft_format(model, flags);
   ModelSize size;
-  Meter meter(size, format);
+  Meter meter(size, weight_format(flags.weights), draft);
   add_specs(meter, tensors, ar_tensors(config), false);
+  if (draft) {
+    for (const TensorSpec& spec : twinned_tensors(config)) {
+      if (const TensorInfo* tensor = tensors.find(spec.name)) meter.add_twin(*tensor);
+    }
+  }
   if (model.copy) {
     for (const TensorSpec& spec : diffusion_tensors(config)) {
       if (const TensorInfo* tensor = tensors.find(base_name(spec.name))) meter.add_copy(*tensor);

@@ -44,8 +44,9 @@ struct ModelSize {
   int64_t diffusion_runtime_bytes = 0;
 };
 
-/// Sizes of all that a load in that format would hold.
-ModelSize measure_model(const OpenedModel& model, WeightFormat format);
+/// Sizes of all that a load with those flags would hold, the twins of `--draft-weights` counted to
+/// the diffusion view.
+ModelSize measure_model(const OpenedModel& model, const ModelFlags& flags);
 
 /// The KV cache that the flags ask for.
 KvLayout kv_layout(const ModelConfig& config, const ModelFlags& flags);

@@ -149,6 +149,9 @@ void warn_of_unused_draft_flags(const GenerationFlags& flags, const ModelFlags& 
   }
   if (flags.consensus != "exact") unused.push_back("--consensus " + flags.consensus);
   if (flags.consensus_stats) unused.emplace_back("--consensus-stats");
+  if (model_flags.draft_weights == "q8" || model_flags.draft_weights == "q4") {
+    unused.push_back("--draft-weights " + model_flags.draft_weights);
+  }
   if (unused.empty()) return;
   spdlog::warn("without effect {}: {}",
                model_flags.view == "ar" ? "with --view ar" : "without a diffusion view",
@@ -208,6 +211,15 @@ void add_threads_flag(CLI::App& app, int& threads) {
       ->group("Model");
 }
 
+void add_draft_weights_flag(CLI::App& app, std::string& draft_weights) {
+  app.add_option("--draft-weights", draft_weights,
+                 "runtime format of what drafting alone reads; same: that of the weights; auto: "
+                 "the fewest bits that pay")
+      ->check(CLI::IsMember({"auto", "same", "q8", "q4"}))
+      ->capture_default_str()
+      ->group("Model");
+}
+
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   const char* group = "Model";
   add_model_flag(app, flags.model);
@@ -216,6 +228,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
       ->capture_default_str()
       ->group(group);
+  add_draft_weights_flag(app, flags.draft_weights);
   app.add_option(
          "-c,--ctx-size,--max-seq-len,--max-model-len", flags.context,
          fmt::format("tokens of prompt and answer together, 0: the model's limit (default {})",
@@ -297,6 +310,13 @@ void add_template_flags(CLI::App& app, PromptFlags& flags) {
   add_template_kwargs_flag(app, flags.template_kwargs)->group("Input");
 }
 
+DraftWeights draft_weights(const std::string& name) {
+  if (name == "same") return DraftWeights::kSame;
+  if (name == "q8") return DraftWeights::kQ8;
+  if (name == "q4") return DraftWeights::kQ4;
+  return DraftWeights::kAuto;
+}
+
 WeightFormat weight_format(const std::string& name) {
   static const std::map<std::string, WeightFormat> kFormats = {{"auto", WeightFormat::kAuto},
                                                                {"f32", WeightFormat::kF32},
@@ -336,6 +356,7 @@ LoadOptions load_options(const ModelFlags& flags, int64_t batch) {
   options.adapter = flags.adapter;
   options.diffusion = flags.view != "ar";
   options.weights = weight_format(flags.weights);
+  options.draft_weights = draft_weights(flags.draft_weights);
   options.key_type = kv_type(flags.key_type);
   options.value_type = kv_type(flags.value_type);
   options.threads = flags.threads;

@@ -18,6 +18,7 @@ struct ModelFlags {
   std::string adapter;
   std::string view;  ///< "dual", "ar" or "": dual where the model has a diffusion view
   std::string weights = "auto";
+  std::string draft_weights = "auto";
   std::string key_type, value_type;  ///< "bf16", "f32" or "": what suits the weights
   int threads = 0;
   std::optional<int64_t> context;  ///< unset: kDefaultContext
@@ -54,6 +55,7 @@ struct PromptFlags {
 void add_model_flag(CLI::App& app, std::string& model);
 void add_view_flags(CLI::App& app, ModelFlags& flags);  ///< --adapter and --view
 void add_threads_flag(CLI::App& app, int& threads);
+void add_draft_weights_flag(CLI::App& app, std::string& draft_weights);
 /// All of ModelFlags.
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
@@ -73,6 +75,7 @@ CLI::Validator kv_type_name();
 
 /// Names of enum values, as flags and reports have them.
 WeightFormat weight_format(const std::string& name);
+DraftWeights draft_weights(const std::string& name);
 std::optional<KvType> kv_type(const std::string& name);
 const char* consensus_name(Consensus consensus);
 const char* finish_reason_name(FinishReason reason);

@@ -56,7 +56,7 @@ class PlanCommand : public Command {
  private:
   Plan make_plan(const OpenedModel& model) const {
     const ModelConfig& config = model.checkpoint.config;
-    const ModelSize size = measure_model(model, weight_format(flags_.weights));
+    const ModelSize size = measure_model(model, flags_);
     const KvLayout layout = kv_layout(config, flags_);
     Plan plan;
     plan.context = context_tokens(config, flags_);

@@ -8,8 +8,8 @@ namespace orthrus {
 namespace {
 
 /// Shares of the peak that the matrix kernels reach with many rows (`orthrus bench --cases rows`).
-constexpr double kF32Efficiency = 0.85;
-constexpr double kInt8Efficiency = 0.6;
+constexpr double kFloatEfficiency = 0.85;
+constexpr double kInt8Efficiency = 0.7;
 /// And of attention in f32 (`orthrus bench --cases prefill`).
 constexpr double kAttentionEfficiency = 0.5;
 /// Shares of a pass's error that its own factor and the machine's memory take up.
@@ -17,9 +17,8 @@ constexpr double kFactorRate = 0.02;
 constexpr double kDriftRate = 0.1;
 
 void add(WeightCost& cost, const PackedMatrix& matrix) {
-  const double macs = static_cast<double>(matrix.rows()) * static_cast<double>(matrix.cols());
-  cost.bytes += static_cast<double>(matrix.bytes());
-  (matrix.layout().kind == PackedLayout::Kind::kGroups ? cost.int8_macs : cost.f32_macs) += macs;
+  cost.add(matrix.form(), static_cast<double>(matrix.bytes()),
+           static_cast<double>(matrix.rows()) * static_cast<double>(matrix.cols()));
 }
 
 void add(WeightCost& cost, const AttentionWeights& weights) {
@@ -29,12 +28,27 @@ void add(WeightCost& cost, const AttentionWeights& weights) {
   }
 }
 
+/// 0 for no work, whatever the rate.
+double seconds_of(double operations, double per_second) {
+  return operations > 0 ? operations / per_second : 0;
+}
+
 }  // namespace
+
+void WeightCost::add(TensorType form, double packed_bytes, double macs) {
+  bytes += packed_bytes;
+  if (traits(form).block_elements > 1) {
+    int8_macs += macs;
+  } else {
+    (form == TensorType::kBF16 ? bf16_macs : f32_macs) += macs;
+  }
+}
 
 void PassShape::add(View view, int64_t rows, int64_t wanted_logits, int64_t position,
                     int64_t sequences) {
   (view == View::kAr ? ar_rows : diffusion_rows) += sequences * rows;
   logit_rows += sequences * wanted_logits;
+  if (view == View::kDiffusion) draft_logit_rows += sequences * wanted_logits;
   context_tokens += sequences * position;
   // A block of the diffusion view sees itself whole, AR rows those before them.
   const int64_t own = view == View::kAr ? rows * (rows + 1) / 2 : rows * rows;
@@ -46,11 +60,20 @@ ModelCost ModelCost::of(const Model& model, const KvLayout& layout) {
   for (const LayerWeights& layer : model.layers) {
     add(cost.ar, layer.ar);
     if (layer.diff) add(cost.diffusion, *layer.diff);
-    for (const PackedMatrix* matrix : {&layer.gate_proj, &layer.up_proj, &layer.down_proj}) {
-      add(cost.shared, *matrix);
+    for (const auto member :
+         {&MlpWeights::gate_proj, &MlpWeights::up_proj, &MlpWeights::down_proj}) {
+      const PackedMatrix& matrix = layer.mlp.*member;
+      const PackedMatrix& twin = layer.draft_mlp ? (*layer.draft_mlp).*member : matrix;
+      if (twin.same_as(matrix)) {
+        add(cost.shared, matrix);
+      } else {
+        add(cost.ar, matrix);
+        add(cost.diffusion, twin);
+      }
     }
   }
   add(cost.lm_head, model.lm_head);
+  if (model.draft_lm_head) add(cost.draft_lm_head.emplace(), *model.draft_lm_head);
   cost.kv_bytes_per_token =
       static_cast<double>(layout.block_bytes()) / static_cast<double>(kKvBlockTokens);
   const ModelConfig& config = model.config;
@@ -73,13 +96,16 @@ CostModel::Estimate CostModel::analytic(const PassShape& shape) const {
     if (rows == 0) return;
     const double ops = 2 * static_cast<double>(rows);
     estimate.add(cost.bytes * second_per_byte,
-                 ops * cost.f32_macs / (kF32Efficiency * rates_.f32_flops) +
-                     ops * cost.int8_macs / (kInt8Efficiency * rates_.int8_ops));
+                 seconds_of(ops * cost.f32_macs, kFloatEfficiency * rates_.f32_flops) +
+                     seconds_of(ops * cost.bf16_macs, kFloatEfficiency * rates_.bf16_flops) +
+                     seconds_of(ops * cost.int8_macs, kInt8Efficiency * rates_.int8_ops));
   };
   add_weights(model_.shared, shape.ar_rows + shape.diffusion_rows);
   add_weights(model_.ar, shape.ar_rows);
   add_weights(model_.diffusion, shape.diffusion_rows);
-  add_weights(model_.lm_head, shape.logit_rows);
+  const int64_t own = model_.draft_lm_head ? shape.draft_logit_rows : 0;
+  add_weights(model_.lm_head, shape.logit_rows - own);
+  if (own > 0) add_weights(*model_.draft_lm_head, own);
   estimate.add(
       static_cast<double>(shape.context_tokens) * model_.kv_bytes_per_token * second_per_byte,
       2 * static_cast<double>(shape.attended) * model_.attention_macs /

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "decode/acceptance.h"
 #include "kernels/attention.h"
@@ -15,6 +16,7 @@ struct MachineRates {
   double bytes_per_second = 0;
   double f32_flops = 0;
   double int8_ops = 0;
+  double bf16_flops = 0;  ///< of products with bf16 weights
 };
 
 /// Bytes and multiply-adds of one part of a model's weights.
@@ -22,14 +24,19 @@ struct WeightCost {
   double bytes = 0;      ///< read once a pass, whatever the number of rows
   double f32_macs = 0;   ///< a row, in float arithmetic
   double int8_macs = 0;  ///< a row, in integer arithmetic
+  double bf16_macs = 0;  ///< a row, with bf16 weights
+
+  /// Adds a matrix of that packed form.
+  void add(TensorType form, double packed_bytes, double macs);
 };
 
 /// A model as the cost model sees it.
 struct ModelCost {
-  WeightCost shared;     ///< MLP of all layers
-  WeightCost ar;         ///< attention projections of the AR view
-  WeightCost diffusion;  ///< those of the diffusion view
+  WeightCost shared;     ///< what both views read: MLP of all layers, but for what has a twin
+  WeightCost ar;         ///< what the AR view alone reads
+  WeightCost diffusion;  ///< what the diffusion view alone reads, twins included
   WeightCost lm_head;
+  std::optional<WeightCost> draft_lm_head;  ///< the diffusion view's, where it has one of its own
   double kv_bytes_per_token = 0;
   double attention_macs = 0;  ///< of one row and one key it attends to, all layers and heads
 
@@ -40,9 +47,10 @@ struct ModelCost {
 struct PassShape {
   int64_t ar_rows = 0;
   int64_t diffusion_rows = 0;
-  int64_t logit_rows = 0;      ///< rows that want logits
-  int64_t context_tokens = 0;  ///< keys read: of each sequence once
-  int64_t attended = 0;        ///< keys attended to: of each row all
+  int64_t logit_rows = 0;        ///< rows that want logits,
+  int64_t draft_logit_rows = 0;  ///< and those of the diffusion view among them
+  int64_t context_tokens = 0;    ///< keys read: of each sequence once
+  int64_t attended = 0;          ///< keys attended to: of each row all
 
   /// Adds a span of `rows` rows behind `position` tokens, of `sequences` sequences alike.
   void add(View view, int64_t rows, int64_t logit_rows, int64_t position, int64_t sequences = 1);

@@ -60,13 +60,9 @@ bool DecodeLoop::step(std::span<Decoder* const> decoders, std::span<Times> times
   plan(decoders, /*prefill=*/true);
   if (spans_.empty()) return false;
 
-  std::span<const float> logits = forward_.run(spans_);
-  const int64_t vocab = forward_.model().config.vocab_size;
+  const Logits logits = forward_.run(spans_);
   for (size_t i = 0; i < spans_.size(); ++i) {
-    const int64_t rows = spans_[i].logits_end - spans_[i].logits_begin;
-    const size_t count = static_cast<size_t>(rows * vocab);
-    decoders[members_[i].index]->consume(logits.first(count));
-    logits = logits.subspan(count);
+    decoders[members_[i].index]->consume(logits.of(i));
   }
 
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -91,6 +91,7 @@ ModelInfo LanguageModel::info() const {
   info.path = loaded.checkpoint.path;
   info.diffusion_source = loaded.diffusion_source;
   info.weights = loaded.weights;
+  info.draft_weights = loaded.draft_weights;
   info.isa = isa_name(generator.forward().context().isa);
   info.threads = generator.thread_pool().size();
   info.key_type = generator.forward().layout().key_type;

@@ -4,7 +4,10 @@
 #include <cctype>
 #include <map>
 
+#include "base/available_memory.h"
 #include "base/log.h"
+#include "engine/draft_weights.h"
+#include "engine/machine_cache.h"
 #include "engine/model_registry.h"
 
 namespace orthrus {
@@ -27,8 +30,8 @@ std::string weights_name(const Model& model, WeightFormat asked) {
   std::map<TensorType, int64_t> values;
   for (const LayerWeights& layer : model.layers) {
     for (const PackedMatrix* matrix :
-         {&layer.ar.q_proj, &layer.ar.k_proj, &layer.ar.v_proj, &layer.ar.o_proj, &layer.gate_proj,
-          &layer.up_proj, &layer.down_proj}) {
+         {&layer.ar.q_proj, &layer.ar.k_proj, &layer.ar.v_proj, &layer.ar.o_proj,
+          &layer.mlp.gate_proj, &layer.mlp.up_proj, &layer.mlp.down_proj}) {
       values[matrix->form()] += matrix->rows() * matrix->cols();
     }
   }
@@ -85,6 +88,13 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   }
   Tokenizer tokenizer = Tokenizer::load(resolved.path);
   std::unique_ptr<ChatTemplate> chat_template = ChatTemplate::load(resolved.path);
+  std::string draft_weights;
+  if (request.diffusion != Diffusion::kNone) {
+    const MachineRates rates = machine_rates({choose_isa(), pool});
+    request.draft_format = choose_draft_format(options.draft_weights, checkpoint, options.weights,
+                                               rates, available_memory());
+    draft_weights = draft_weights_name(request.draft_format);
+  }
   Model model = load_model(checkpoint, request, pool);
   std::string weights = weights_name(model, options.weights);
   const bool quantise =
@@ -92,8 +102,9 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   if (quantise && weights != "q8" && weights != "q4") {
     spdlog::info("the weights of {} have few bits already and stay {}", options.model, weights);
   }
-  return {std::move(checkpoint), std::move(adapter), std::move(tokenizer), std::move(chat_template),
-          std::move(model),      std::move(source),  std::move(weights)};
+  return {std::move(checkpoint),    std::move(adapter),      std::move(tokenizer),
+          std::move(chat_template), std::move(model),        std::move(source),
+          std::move(weights),       std::move(draft_weights)};
 }
 
 }  // namespace orthrus

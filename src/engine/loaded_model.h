@@ -23,7 +23,8 @@ struct LoadedModel {
   Model model;
   /// "checkpoint", "copy", the adapter's path, or "" without a diffusion view.
   std::string diffusion_source;
-  std::string weights;  ///< weights_name() of what was loaded
+  std::string weights;        ///< weights_name() of what was loaded
+  std::string draft_weights;  ///< draft_weights_name(); "" without a diffusion view
 
   /// As Tokenizer::decode, but ids of the model's vocabulary without a token (padding rows, which a
   /// model can yield) give no text.

@@ -23,7 +23,8 @@ constexpr size_t kMaxCacheBytes = 1 << 20;
 constexpr size_t kMaxEntries = 64;
 
 /// Of a thread, about.
-constexpr MachineRates kTypicalRates{.bytes_per_second = 1e10, .f32_flops = 5e10, .int8_ops = 2e11};
+constexpr MachineRates kTypicalRates{
+    .bytes_per_second = 1e10, .f32_flops = 5e10, .int8_ops = 2e11, .bf16_flops = 5e10};
 
 std::optional<double> rate(const json& entry, const char* name) {
   const auto found = entry.find(name);
@@ -51,7 +52,8 @@ json read_entries(const std::string& path) {
 }
 
 MachineRates rates_of(const MachineLimits& limits) {
-  return {1e9 * limits.read_gbps, 1e9 * limits.fma_gflops, 1e9 * limits.int8_gops};
+  return {1e9 * limits.read_gbps, 1e9 * limits.fma_gflops, 1e9 * limits.int8_gops,
+          1e9 * limits.bf16_gflops};
 }
 
 /// "" where there is no home directory.
@@ -72,7 +74,10 @@ std::optional<MachineLimits> read_machine_limits(const std::string& path, const 
     const auto read = rate(entry, "read_gbps");
     const auto fma = rate(entry, "fma_gflops");
     const auto int8 = rate(entry, "int8_gops");
-    if (read && fma && int8) return MachineLimits{cpu, isa, threads, *read, *fma, *int8};
+    const auto bf16 = rate(entry, "bf16_gflops");
+    if (read && fma && int8 && bf16) {
+      return MachineLimits{cpu, isa, threads, *read, *fma, *int8, *bf16};
+    }
   }
   return std::nullopt;
 }
@@ -84,7 +89,8 @@ bool write_machine_limits(const std::string& path, const MachineLimits& limits) 
                      {"threads", limits.threads},
                      {"read_gbps", limits.read_gbps},
                      {"fma_gflops", limits.fma_gflops},
-                     {"int8_gops", limits.int8_gops}});
+                     {"int8_gops", limits.int8_gops},
+                     {"bf16_gflops", limits.bf16_gflops}});
   for (json& entry : read_entries(path)) {
     if (entries.size() == kMaxEntries) break;
     if (!is_entry_of(entry, limits.cpu, limits.isa, limits.threads)) {

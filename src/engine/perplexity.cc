@@ -32,7 +32,7 @@ class ChunkRunner {
   std::span<const float> run(std::span<const int32_t> tokens) {
     const auto count = static_cast<int64_t>(tokens.size());
     const Span span{&table_, View::kAr, tokens, table_.length(), 0, count};
-    const auto logits = forward_.run({&span, 1});
+    const auto logits = forward_.run(span);
     table_.set_length(table_.length() + count);
     return logits;
   }

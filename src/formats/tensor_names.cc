@@ -77,6 +77,16 @@ std::vector<TensorSpec> diffusion_tensors(const ModelConfig& c) {
   return std::move(list.specs);
 }
 
+std::vector<TensorSpec> twinned_tensors(const ModelConfig& c) {
+  std::vector<TensorSpec> specs = ar_tensors(c);
+  const std::string_view head = c.tie_word_embeddings ? kEmbeddingName : kLmHeadName;
+  std::erase_if(specs, [&](const TensorSpec& spec) {
+    const bool shared = spec.name == head || spec.name.find(".mlp.") != std::string::npos;
+    return !shared || spec.shape.size() != 2;
+  });
+  return specs;
+}
+
 bool is_diffusion_tensor(std::string_view name) {
   return name.find("_diff.") != std::string_view::npos || name == kMaskEmbeddingName;
 }

@@ -33,6 +33,10 @@ std::vector<TensorSpec> ar_tensors(const ModelConfig& config);
 /// model has such norms. Biases are those of the AR view.
 std::vector<TensorSpec> diffusion_tensors(const ModelConfig& config);
 
+/// Those of ar_tensors() that the diffusion view reads too and may have twins of in fewer bits:
+/// MLP and lm_head.
+std::vector<TensorSpec> twinned_tensors(const ModelConfig& config);
+
 /// Whether that name belongs to the diffusion view, its mask embedding included.
 bool is_diffusion_tensor(std::string_view name);
 

@@ -13,25 +13,36 @@ int64_t groups_of(int64_t cols) { return (cols + 63) / 64 * 2; }
 
 }  // namespace
 
-void Activations::reserve(int64_t rows, int64_t cols) {
-  const auto bytes = static_cast<size_t>(rows * groups_of(cols)) * sizeof(ActivationGroup);
-  if (groups_.size() < bytes) groups_ = AlignedBuffer(bytes);
+void Activations::reserve(int64_t rows, int64_t cols, ActivationForms forms) {
+  const auto grow = [](AlignedBuffer& buffer, size_t bytes) {
+    if (buffer.size() < bytes) buffer = AlignedBuffer(bytes);
+  };
+  if (forms.groups) {
+    grow(groups_, static_cast<size_t>(rows * groups_of(cols)) * sizeof(ActivationGroup));
+  }
+  if (forms.bf16) grow(bf16_, static_cast<size_t>(rows * bf16_stride(cols)) * sizeof(uint16_t));
 }
 
 void Activations::set(const ComputeContext& context, const float* x, int64_t stride, int64_t rows,
-                      int64_t cols, bool quantize) {
+                      int64_t cols, ActivationForms forms) {
   ORTHRUS_CHECK(rows >= 0 && cols > 0);
+  const MatmulKernels& kernels = matmul_kernels(context.isa);
+  forms.bf16 = forms.bf16 && kernels.round_row != nullptr;
   x_ = x;
   stride_ = stride;
   rows_ = rows;
   cols_ = cols;
-  quantized_ = quantize;
-  if (!quantize || rows == 0) return;
-  reserve(rows, cols);
-  const auto quantize_row = matmul_kernels(context.isa).quantize_row;
+  forms_ = forms;
+  if ((!forms.groups && !forms.bf16) || rows == 0) return;
+  reserve(rows, cols, forms);
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      quantize_row(row(i), cols, groups_.as<ActivationGroup>() + i, rows);
+      if (forms.groups) {
+        kernels.quantize_row(row(i), cols, groups_.as<ActivationGroup>() + i, rows);
+      }
+      if (forms.bf16) {
+        kernels.round_row(row(i), cols, bf16_.as<uint16_t>() + i * bf16_stride(cols));
+      }
     }
   };
   if (rows * cols < kParallelValues) return run(0, rows);

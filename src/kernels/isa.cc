@@ -1,17 +1,10 @@
 #include "kernels/isa.h"
 
-#include <array>
 #include <cstdlib>
 
 #include "base/error.h"
 
 namespace orthrus {
-namespace {
-
-constexpr std::array<Isa, 3> kWorstToBest = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512};
-
-}  // namespace
-
 std::string_view isa_name(Isa isa) {
   switch (isa) {
     case Isa::kPortable:
@@ -20,6 +13,8 @@ std::string_view isa_name(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
   }
   return "unknown";
 }
@@ -32,9 +27,11 @@ bool isa_supported(Isa isa) {
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
               __builtin_cpu_supports("bmi2");
   if (isa == Isa::kAvx2) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512vnni");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+  if (isa == Isa::kAvx512) return avx512;
+  return avx512 && __builtin_cpu_supports("avx512bf16");
 #else
   return false;
 #endif
@@ -44,17 +41,17 @@ Isa choose_isa() {
   const char* forced = std::getenv("ORTHRUS_ISA");
   if (forced == nullptr || *forced == '\0') {
     Isa best = Isa::kPortable;
-    for (Isa isa : kWorstToBest) {
+    for (Isa isa : kAllIsas) {
       if (isa_supported(isa)) best = isa;
     }
     return best;
   }
-  for (Isa isa : kWorstToBest) {
+  for (Isa isa : kAllIsas) {
     if (isa_name(isa) != forced) continue;
     if (!isa_supported(isa)) fail_usage("ORTHRUS_ISA={}: this CPU cannot run it", forced);
     return isa;
   }
-  fail_usage("ORTHRUS_ISA={}: unknown, expected portable, avx2 or avx512", forced);
+  fail_usage("ORTHRUS_ISA={}: unknown, expected portable, avx2, avx512 or avx512_bf16", forced);
 }
 
 }  // namespace orthrus

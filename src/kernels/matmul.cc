@@ -19,7 +19,7 @@ MatmulJob make_job(const Activations& x, const MatmulTask& task) {
   const PackedMatrix& weight = *task.weight;
   ORTHRUS_CHECK(weight.cols() == x.cols() && task.row_begin >= 0 && task.row_count >= 0 &&
                 task.row_begin + task.row_count <= x.rows());
-  ORTHRUS_CHECK(!needs_quantized(weight) || ActivationAccess::quantized(x));
+  ORTHRUS_CHECK(!activation_forms(weight).groups || ActivationAccess::forms(x).groups);
   return {.form = weight.form(),
           .panels = PackedAccess::data(weight),
           .panel_bytes = panel_bytes(weight.form(), weight.cols()),
@@ -30,6 +30,8 @@ MatmulJob make_job(const Activations& x, const MatmulTask& task) {
           .x_stride = ActivationAccess::stride(x),
           .groups = ActivationAccess::groups(x) + task.row_begin,
           .group_stride = x.rows(),
+          .bf16 = ActivationAccess::bf16(x) + task.row_begin * bf16_stride(x.cols()),
+          .bf16_stride = bf16_stride(x.cols()),
           .out = task.out,
           .out_stride = task.out_stride,
           .bias = task.bias};
@@ -86,7 +88,10 @@ void run_jobs(const ComputeContext& context, const Work& work) {
 
 }  // namespace
 
-bool needs_quantized(const PackedMatrix& matrix) { return group_form(matrix.form()).group != 0; }
+ActivationForms activation_forms(const PackedMatrix& matrix) {
+  return {.groups = group_form(matrix.form()).group != 0,
+          .bf16 = matrix.form() == TensorType::kBF16};
+}
 
 void matmul(const ComputeContext& context, const Activations& x,
             std::span<const MatmulTask> tasks) {
@@ -101,6 +106,7 @@ void matmul(const ComputeContext& context, const Activations& x,
 
 const MatmulKernels& matmul_kernels(Isa isa) {
 #if defined(__x86_64__)
+  if (isa == Isa::kAvx512Bf16) return avx512bf16_matmul_kernels();
   if (isa == Isa::kAvx512) return avx512_matmul_kernels();
   if (isa == Isa::kAvx2) return avx2_matmul_kernels();
 #endif

@@ -33,6 +33,9 @@ struct MatmulJob {
   /// Group g of row i is groups[g * group_stride + i]: the rows of a tile lie side by side.
   const ActivationGroup* groups;
   int64_t group_stride;
+  /// Rows rounded to bf16, an even number of inputs each; where the kernels have round_row.
+  const uint16_t* bf16;
+  int64_t bf16_stride;
   float* out;
   int64_t out_stride;
   const float* bias;
@@ -45,12 +48,16 @@ struct MatmulKernels {
   void (*quantize_row)(const float* x, int64_t cols, ActivationGroup* groups, int64_t stride);
   /// All rows of the job for panels [begin, end).
   void (*run)(const MatmulJob& job, int64_t begin, int64_t end);
+  /// Rounds one row of `cols` activations to bf16, with zeros up to a multiple of 16; null where
+  /// bf16 weights are multiplied by f32 activations.
+  void (*round_row)(const float* x, int64_t cols, uint16_t* out);
 };
 
 const MatmulKernels& portable_matmul_kernels();
 #if defined(__x86_64__)
 const MatmulKernels& avx2_matmul_kernels();
 const MatmulKernels& avx512_matmul_kernels();
+const MatmulKernels& avx512bf16_matmul_kernels();
 #endif
 
 }  // namespace orthrus

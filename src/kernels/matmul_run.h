@@ -76,6 +76,6 @@ void run_job(const MatmulJob& job, int64_t begin, int64_t end) {
 }
 
 template <typename V>
-inline constexpr MatmulKernels kMatmulKernels = {quantize_row<V>, run_job<V>};
+inline constexpr MatmulKernels kMatmulKernels = {quantize_row<V>, run_job<V>, nullptr};
 
 }  // namespace orthrus

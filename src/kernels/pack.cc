@@ -17,23 +17,6 @@ int code_bits(TensorType type) {
   return form.low_bits + form.high_bits;
 }
 
-// What pack() makes of a source.
-TensorType target_form(TensorType type, WeightFormat format) {
-  switch (format) {
-    case WeightFormat::kF32:
-      return TensorType::kF32;
-    case WeightFormat::kBF16:
-      return TensorType::kBF16;
-    case WeightFormat::kQ8:
-      return is_block(type) ? type : TensorType::kQ8_0;
-    case WeightFormat::kQ4:
-      return is_block(type) && code_bits(type) <= 4 ? type : TensorType::kQ4_0;
-    case WeightFormat::kAuto:
-      break;
-  }
-  return type == TensorType::kI8 ? TensorType::kQ8_0 : type;
-}
-
 PackedLayout layout_of(TensorType form) {
   switch (form) {
     case TensorType::kF32:
@@ -56,6 +39,22 @@ PackedLayout layout_of(TensorType form) {
 }
 
 }  // namespace
+
+TensorType packed_form(TensorType type, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kF32:
+      return TensorType::kF32;
+    case WeightFormat::kBF16:
+      return TensorType::kBF16;
+    case WeightFormat::kQ8:
+      return is_block(type) ? type : TensorType::kQ8_0;
+    case WeightFormat::kQ4:
+      return is_block(type) && code_bits(type) <= 4 ? type : TensorType::kQ4_0;
+    case WeightFormat::kAuto:
+      break;
+  }
+  return type == TensorType::kI8 ? TensorType::kQ8_0 : type;
+}
 
 /// Fills the panels of one matrix; each thread takes a run of panels.
 class MatrixPacker {
@@ -144,11 +143,11 @@ PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& p
     fail("int8 weights need a scale a row: expected {}, found {}", source.rows,
          source.row_scales.size());
   }
-  return MatrixPacker(source, target_form(source.type, format), arena).pack(pool);
+  return MatrixPacker(source, packed_form(source.type, format), arena).pack(pool);
 }
 
 size_t packed_bytes(TensorType type, int64_t rows, int64_t cols, WeightFormat format) {
-  return static_cast<size_t>(panel_count(rows)) * panel_bytes(target_form(type, format), cols);
+  return static_cast<size_t>(panel_count(rows)) * panel_bytes(packed_form(type, format), cols);
 }
 
 }  // namespace orthrus

@@ -71,6 +71,8 @@ class PackedMatrix {
   /// The type whose values the packed form holds: kF32, kF16, kBF16 or a block type (kQ8_0 for q8,
   /// kQ4_0 for q4).
   TensorType form() const { return form_; }
+  /// Whether both are the same values in the same memory.
+  bool same_as(const PackedMatrix& other) const { return memory_.data == other.memory_.data; }
   /// "F32", "BF16", "Q4_K": the name of form(), for inspect.
   std::string format_name() const { return std::string(traits(form_).name); }
 
@@ -94,6 +96,9 @@ class PackedMatrix {
 /// The memory comes from the arena, or is the matrix's own where there is none.
 PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& pool,
                   WeightArena* arena = nullptr);
+
+/// The form() of what pack() makes of such a source.
+TensorType packed_form(TensorType type, WeightFormat format);
 
 /// Bytes that pack() will take, for the planner; without reading the data.
 size_t packed_bytes(TensorType type, int64_t rows, int64_t cols, WeightFormat format);

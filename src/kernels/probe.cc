@@ -24,6 +24,7 @@ double now() {
 
 const ProbeKernels& kernels_for(Isa isa) {
 #if defined(__x86_64__)
+  if (isa == Isa::kAvx512Bf16) return avx512bf16_probe();
   if (isa == Isa::kAvx512) return kProbeAvx512;
   if (isa == Isa::kAvx2) return kProbeAvx2;
 #endif
@@ -87,12 +88,19 @@ MachineLimits measure_arithmetic(const ComputeContext& context, double seconds) 
   limits.cpu = cpu_name();
   limits.isa = isa_name(context.isa);
   limits.threads = pool.size();
-  limits.fma_gflops = measure_rate(pool, kernels.fma_ops, seconds / 2, [&](int64_t rounds) {
+  const double each = seconds / (kernels.bf16 ? 3 : 2);
+  limits.fma_gflops = measure_rate(pool, kernels.fma_ops, each, [&](int64_t rounds) {
     return static_cast<uint32_t>(kernels.fma(rounds, 0.5f) > 0);
   });
-  limits.int8_gops = measure_rate(pool, kernels.int8_ops, seconds / 2, [&](int64_t rounds) {
+  limits.int8_gops = measure_rate(pool, kernels.int8_ops, each, [&](int64_t rounds) {
     return static_cast<uint32_t>(kernels.int8(rounds, 5));
   });
+  limits.bf16_gflops = limits.fma_gflops;
+  if (kernels.bf16) {
+    limits.bf16_gflops = measure_rate(pool, kernels.bf16_ops, each, [&](int64_t rounds) {
+      return static_cast<uint32_t>(kernels.bf16(rounds, 0.5f) > 0);
+    });
+  }
   return limits;
 }
 

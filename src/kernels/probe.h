@@ -11,12 +11,13 @@ namespace orthrus {
 /// What this machine can do at best, measured: the limits that bench reports times against and the
 /// cost model starts from.
 struct MachineLimits {
-  std::string cpu;        ///< cpu_name()
-  std::string isa;        ///< isa_name of the instruction set measured
-  int threads = 0;        ///< measured together
-  double read_gbps = 0;   ///< 1e9 bytes of memory read a second by all threads
-  double fma_gflops = 0;  ///< 1e9 f32 operations a second, a multiply-add counted as two
-  double int8_gops = 0;   ///< 1e9 int8 operations a second, a multiply-add counted as two
+  std::string cpu;         ///< cpu_name()
+  std::string isa;         ///< isa_name of the instruction set measured
+  int threads = 0;         ///< measured together
+  double read_gbps = 0;    ///< 1e9 bytes of memory read a second by all threads
+  double fma_gflops = 0;   ///< 1e9 f32 operations a second, a multiply-add counted as two
+  double int8_gops = 0;    ///< 1e9 int8 operations a second, a multiply-add counted as two
+  double bf16_gflops = 0;  ///< 1e9 operations a second of products with bf16 weights
 };
 
 /// The CPU's name as the system gives it; "unknown" where it gives none.

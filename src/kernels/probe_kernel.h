@@ -15,10 +15,14 @@ struct ProbeKernels {
   /// The same for int8 products added into int32.
   int32_t (*int8)(int64_t rounds, int32_t x);
   double int8_ops;
+  /// The same for products of bf16 pairs added into f32; null where bf16 weights compute in f32.
+  float (*bf16)(int64_t rounds, float x) = nullptr;
+  double bf16_ops = 0;
 };
 
 extern const ProbeKernels kProbePortable;
 extern const ProbeKernels kProbeAvx2;
 extern const ProbeKernels kProbeAvx512;
+const ProbeKernels& avx512bf16_probe();
 
 }  // namespace orthrus

@@ -39,12 +39,12 @@ LayerWeights as_f32(const LayerWeights& from, ThreadPool& pool) {
   w.input_norm = from.input_norm;
   w.ar = as_f32(from.ar, pool);
   w.post_attention_norm = from.post_attention_norm;
-  w.gate_proj = as_f32(from.gate_proj, pool);
-  w.up_proj = as_f32(from.up_proj, pool);
-  w.down_proj = as_f32(from.down_proj, pool);
-  w.gate_bias = from.gate_bias;
-  w.up_bias = from.up_bias;
-  w.down_bias = from.down_bias;
+  w.mlp.gate_proj = as_f32(from.mlp.gate_proj, pool);
+  w.mlp.up_proj = as_f32(from.mlp.up_proj, pool);
+  w.mlp.down_proj = as_f32(from.mlp.down_proj, pool);
+  w.mlp.gate_bias = from.mlp.gate_bias;
+  w.mlp.up_bias = from.mlp.up_bias;
+  w.mlp.down_bias = from.mlp.down_bias;
   return w;
 }
 

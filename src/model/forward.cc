@@ -40,6 +40,29 @@ struct Row {
   int64_t kv_slot;
 };
 
+/// The forms that a pass through either view needs of its activations.
+ActivationForms all_forms(const Model& model) {
+  ActivationForms forms = activation_forms(model.lm_head);
+  if (model.draft_lm_head) forms |= activation_forms(*model.draft_lm_head);
+  const auto add = [&](const AttentionWeights& w) {
+    for (const PackedMatrix* m : {&w.q_proj, &w.k_proj, &w.v_proj, &w.o_proj}) {
+      forms |= activation_forms(*m);
+    }
+  };
+  const auto add_mlp = [&](const MlpWeights& w) {
+    for (const PackedMatrix* m : {&w.gate_proj, &w.up_proj, &w.down_proj}) {
+      forms |= activation_forms(*m);
+    }
+  };
+  for (const LayerWeights& layer : model.layers) {
+    add(layer.ar);
+    if (layer.diff) add(*layer.diff);
+    add_mlp(layer.mlp);
+    if (layer.draft_mlp) add_mlp(*layer.draft_mlp);
+  }
+  return forms;
+}
+
 /// Below this many floats of elementwise work a parallel section costs more than it saves.
 constexpr int64_t kParallelElements = 16384;
 
@@ -72,9 +95,11 @@ struct Forward::Impl {
     rows.reserve(static_cast<size_t>(max_rows));
     attention_rows.reserve(static_cast<size_t>(max_rows));
     wanted.reserve(static_cast<size_t>(max_rows));
+    logit_rows.reserve(static_cast<size_t>(max_rows));
     // A diffusion span takes whole scratch blocks, so at worst a block a row.
     scratch.reserve(static_cast<size_t>(max_rows));
-    activations.reserve(max_rows, std::max({c.hidden_size, q_size, c.intermediate_size}));
+    activations.reserve(max_rows, std::max({c.hidden_size, q_size, c.intermediate_size}),
+                        all_forms(model));
   }
 
   /// fn(row) for rows [0, count), in parallel where the work is worth it.
@@ -105,11 +130,19 @@ struct Forward::Impl {
   }
   void norm(const std::vector<float>& weight, int64_t count);
   /// Rows [0, count) of `in`, `cols` wide, become the input of the coming matmuls.
-  void set_input(RowBuffer& in, int64_t cols, int64_t count, bool quantized) {
-    activations.set(context, in.data(), in.stride(), count, cols, quantized);
+  void set_input(RowBuffer& in, int64_t cols, int64_t count, ActivationForms forms) {
+    activations.set(context, in.data(), in.stride(), count, cols, forms);
   }
   MatmulTask task(const PackedMatrix& weight, bool diffusion, RowBuffer& out,
                   const std::vector<float>& bias);
+  struct SharedProduct {
+    const PackedMatrix* weight;
+    const PackedMatrix* twin;  // for the diffusion rows, or null
+    const float* bias;
+    RowBuffer* out;
+  };
+  void shared_products(std::initializer_list<SharedProduct> products, int64_t ar_count,
+                       int64_t count, RowBuffer& in, int64_t cols);
 
   int64_t row_count() const { return static_cast<int64_t>(rows.size()); }
 
@@ -137,7 +170,9 @@ struct Forward::Impl {
   std::vector<Row> rows;
   int64_t ar_rows = 0;  // rows [0, ar_rows) are AR, the rest diffusion
   std::vector<AttentionRow> attention_rows;
-  std::vector<int64_t> wanted;                // rows whose logits are wanted, in order of the spans
+  std::vector<int64_t> wanted;  // rows whose logits are wanted: of the AR view, then the others
+  int64_t wanted_ar = 0;
+  std::vector<Logits::Rows> logit_rows;       // of each span, among the wanted ones
   std::vector<std::byte*> scratch;            // handed out so far in this pass
   std::vector<AlignedBuffer> scratch_memory;  // one block each, kept
   int64_t traced_layer = -1;
@@ -194,12 +229,17 @@ void Forward::Impl::place_rows(std::span<const Span> spans) {
     if (span.view == View::kDiffusion) place_span(span);
   }
   ORTHRUS_CHECK(ar_rows == row_count() || model.has_diffusion());
-  int64_t next_ar = 0;
-  int64_t next_diffusion = ar_rows;
-  for (const Span& span : spans) {
-    int64_t& next = span.view == View::kAr ? next_ar : next_diffusion;
-    for (int64_t i = span.logits_begin; i < span.logits_end; ++i) wanted.push_back(next + i);
-    next += static_cast<int64_t>(span.tokens.size());
+  logit_rows.resize(spans.size());
+  int64_t next = 0;  // row of the pass
+  for (const View view : {View::kAr, View::kDiffusion}) {
+    for (size_t s = 0; s < spans.size(); ++s) {
+      const Span& span = spans[s];
+      if (span.view != view) continue;
+      logit_rows[s] = {static_cast<int64_t>(wanted.size()), span.logits_end - span.logits_begin};
+      for (int64_t i = span.logits_begin; i < span.logits_end; ++i) wanted.push_back(next + i);
+      next += static_cast<int64_t>(span.tokens.size());
+    }
+    if (view == View::kAr) wanted_ar = static_cast<int64_t>(wanted.size());
   }
 }
 
@@ -241,20 +281,41 @@ MatmulTask Forward::Impl::task(const PackedMatrix& weight, bool diffusion, RowBu
           out.row(begin), out.stride(), bias.empty() ? nullptr : bias.data()};
 }
 
+/// Products of both views' rows, the first `ar_count` of `count`, with the weights that they share
+/// or with the twin.
+void Forward::Impl::shared_products(std::initializer_list<SharedProduct> products, int64_t ar_count,
+                                    int64_t count, RowBuffer& in, int64_t cols) {
+  std::array<MatmulTask, 4> tasks;
+  size_t task_count = 0;
+  ActivationForms forms;
+  for (const SharedProduct& p : products) {
+    const auto add = [&](const PackedMatrix& weight, int64_t begin, int64_t end) {
+      if (begin == end) return;
+      tasks[task_count++] = {&weight,           begin,           end - begin,
+                             p.out->row(begin), p.out->stride(), p.bias};
+      forms |= activation_forms(weight);
+    };
+    const bool twin = p.twin != nullptr && !p.twin->same_as(*p.weight);
+    add(*p.weight, 0, twin ? ar_count : count);
+    if (twin) add(*p.twin, ar_count, count);
+  }
+  set_input(in, cols, count, forms);
+  matmul(context, activations, {tasks.data(), task_count});
+}
+
 void Forward::Impl::project_qkv(const LayerWeights& layer) {
   std::array<MatmulTask, 6> tasks;
   size_t count = 0;
-  bool quantized = false;
+  ActivationForms forms;
   const auto add = [&](const AttentionWeights& w, bool diffusion) {
     tasks[count++] = task(w.q_proj, diffusion, q, w.q_bias);
     tasks[count++] = task(w.k_proj, diffusion, k, w.k_bias);
     tasks[count++] = task(w.v_proj, diffusion, v, w.v_bias);
-    quantized |=
-        needs_quantized(w.q_proj) || needs_quantized(w.k_proj) || needs_quantized(w.v_proj);
+    for (const PackedMatrix* m : {&w.q_proj, &w.k_proj, &w.v_proj}) forms |= activation_forms(*m);
   };
   if (ar_rows > 0) add(layer.ar, false);
   if (row_count() > ar_rows) add(*layer.diff, true);
-  set_input(normed, c.hidden_size, row_count(), quantized);
+  set_input(normed, c.hidden_size, row_count(), forms);
   matmul(context, activations, {tasks.data(), count});
 }
 
@@ -288,14 +349,14 @@ void Forward::Impl::attend(int64_t layer) {
 
   std::array<MatmulTask, 2> tasks;
   size_t count = 0;
-  bool quantized = false;
+  ActivationForms forms;
   const auto add = [&](const AttentionWeights& w, bool diffusion) {
     tasks[count++] = task(w.o_proj, diffusion, delta, w.o_bias);
-    quantized |= needs_quantized(w.o_proj);
+    forms |= activation_forms(w.o_proj);
   };
   if (ar_rows > 0) add(weights.ar, false);
   if (row_count() > ar_rows) add(*weights.diff, true);
-  set_input(mixed, q_size, row_count(), quantized);
+  set_input(mixed, q_size, row_count(), forms);
   matmul(context, activations, {tasks.data(), count});
   for_rows(row_count(), c.hidden_size,
            [&](int64_t i) { ops.add(x.row(i), delta.row(i), c.hidden_size); });
@@ -303,19 +364,20 @@ void Forward::Impl::attend(int64_t layer) {
 
 void Forward::Impl::feed_forward(const LayerWeights& w) {
   norm(w.post_attention_norm, row_count());
-  set_input(normed, c.hidden_size, row_count(),
-            needs_quantized(w.gate_proj) || needs_quantized(w.up_proj));
-  const auto all = [&](const PackedMatrix& m, RowBuffer& out, const std::vector<float>& bias) {
-    return MatmulTask{
-        &m, 0, row_count(), out.data(), out.stride(), bias.empty() ? nullptr : bias.data()};
+  const MlpWeights& mlp = w.mlp;
+  const auto product = [&](PackedMatrix MlpWeights::*matrix, const std::vector<float>& bias,
+                           RowBuffer& out) {
+    return SharedProduct{&(mlp.*matrix), w.draft_mlp ? &((*w.draft_mlp).*matrix) : nullptr,
+                         bias.empty() ? nullptr : bias.data(), &out};
   };
-  matmul(context, activations,
-         std::array{all(w.gate_proj, gate, w.gate_bias), all(w.up_proj, up, w.up_bias)});
+  shared_products({product(&MlpWeights::gate_proj, mlp.gate_bias, gate),
+                   product(&MlpWeights::up_proj, mlp.up_bias, up)},
+                  ar_rows, row_count(), normed, c.hidden_size);
   for_rows(row_count(), c.intermediate_size, [&](int64_t i) {
     ops.silu_mul(gate.row(i), up.row(i), c.intermediate_size, gate.row(i));
   });
-  set_input(gate, c.intermediate_size, row_count(), needs_quantized(w.down_proj));
-  matmul(context, activations, std::array{all(w.down_proj, delta, w.down_bias)});
+  shared_products({product(&MlpWeights::down_proj, mlp.down_bias, delta)}, ar_rows, row_count(),
+                  gate, c.intermediate_size);
   for_rows(row_count(), c.hidden_size,
            [&](int64_t i) { ops.add(x.row(i), delta.row(i), c.hidden_size); });
 }
@@ -327,9 +389,9 @@ void Forward::Impl::project_logits() {
     ops.rms_norm(x.row(wanted[static_cast<size_t>(i)]), model.final_norm.data(),
                  static_cast<float>(c.rms_norm_eps), c.hidden_size, normed.row(i));
   });
-  set_input(normed, c.hidden_size, count, needs_quantized(model.lm_head));
-  matmul(context, activations,
-         std::array{MatmulTask{&model.lm_head, 0, count, logits.data(), c.vocab_size}});
+  const PackedMatrix* twin = model.draft_lm_head ? &*model.draft_lm_head : nullptr;
+  shared_products({{&model.lm_head, twin, nullptr, &logits}}, wanted_ar, count, normed,
+                  c.hidden_size);
 }
 
 Forward::Forward(const Model& model, const KvLayout& layout, ComputeContext context,
@@ -342,7 +404,7 @@ const KvLayout& Forward::layout() const { return impl_->layout; }
 int64_t Forward::max_rows() const { return impl_->max_rows; }
 ComputeContext Forward::context() const { return impl_->context; }
 
-std::span<const float> Forward::run(std::span<const Span> spans) {
+Logits Forward::run(std::span<const Span> spans) {
   FpStateGuard guard;  // the caller's thread does some rows by itself
   Impl& f = *impl_;
   f.place_rows(spans);
@@ -353,7 +415,7 @@ std::span<const float> Forward::run(std::span<const Span> spans) {
     if (layer == f.traced_layer) f.copy_trace();
   }
   f.project_logits();
-  return {f.logits.data(), f.wanted.size() * static_cast<size_t>(f.c.vocab_size)};
+  return {f.logits.data(), f.logit_rows, f.c.vocab_size};
 }
 
 void Forward::trace_layer(int64_t layer, float* out) {

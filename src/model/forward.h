@@ -36,6 +36,30 @@ struct Span {
 /// The cache layout of a model.
 KvLayout kv_layout(const ModelConfig& config, KvType key_type, KvType value_type);
 
+/// The logits of a pass, valid until the next one.
+class Logits {
+ public:
+  /// Where the rows of one span lie among those of the pass.
+  struct Rows {
+    int64_t first;
+    int64_t count;
+  };
+  /// data: [rows, vocab]; `rows` of each span.
+  Logits(const float* data, std::span<const Rows> rows, int64_t vocab)
+      : data_(data), rows_(rows), vocab_(vocab) {}
+
+  /// Rows [logits_begin, logits_end) of that span, row-major [rows, vocab_size].
+  std::span<const float> of(size_t span) const {
+    const Rows& rows = rows_[span];
+    return {data_ + rows.first * vocab_, static_cast<size_t>(rows.count * vocab_)};
+  }
+
+ private:
+  const float* data_;
+  std::span<const Rows> rows_;
+  int64_t vocab_;
+};
+
 /// Runs passes. Holds the scratch memory for `max_rows` rows; a pass allocates nothing once warm.
 /// One pass at a time (not thread-safe); it uses the threads of the context.
 class Forward {
@@ -48,10 +72,11 @@ class Forward {
   int64_t max_rows() const;
   ComputeContext context() const;
 
-  /// Logits [wanted rows of all spans in order, vocab_size], row-major; valid until the next pass.
   /// Every row is independent of the others bit for bit (docs/numerics.md). The rows of all spans
   /// together are at most max_rows. Does not change the tables: the caller commits with set_length.
-  std::span<const float> run(std::span<const Span> spans);
+  Logits run(std::span<const Span> spans);
+  /// The same for one span: its logits.
+  std::span<const float> run(const Span& span) { return run(std::span(&span, 1)).of(0); }
 
   /// For tests: coming passes copy the residual stream after `layer` (AR rows of all spans, then
   /// the diffusion rows; [rows, hidden]) to out. -1 ends it.

@@ -28,26 +28,59 @@ class Progress {
   double done_ = 0;
 };
 
+/// Runtime formats of a matrix, and of its twin where there shall be one.
+struct Formats {
+  WeightFormat own;
+  std::optional<WeightFormat> twin;
+
+  Formats of_head() const {
+    return {head_format(own), twin ? std::optional(head_format(*twin)) : std::nullopt};
+  }
+};
+
+/// Packs one matrix after another into memory that they share.
+class Packer {
+ public:
+  explicit Packer(ThreadPool& pool) : pool_(pool) {}
+
+  /// twin: where its format takes less memory, the same values in it, else the result again.
+  PackedMatrix pack(const MatrixSource& source, const Formats& formats,
+                    PackedMatrix* twin = nullptr) {
+    PackedMatrix packed = orthrus::pack(source, formats.own, pool_, &arena_);
+    if (twin == nullptr || !formats.twin) return packed;
+    const size_t bytes = packed_bytes(source.type, source.rows, source.cols, *formats.twin);
+    *twin = bytes < packed.bytes() ? orthrus::pack(source, *formats.twin, pool_, &arena_) : packed;
+    return packed;
+  }
+
+ private:
+  ThreadPool& pool_;
+  WeightArena arena_;
+};
+
 /// Packs matrices and reads vectors of one source, dropping the pages of what it has read.
 class TensorReader {
  public:
-  TensorReader(const TensorSource& tensors, WeightFormat format, ThreadPool& pool,
-               WeightArena& arena, Progress& progress)
-      : tensors_(tensors), format_(format), pool_(pool), arena_(arena), progress_(progress) {}
+  TensorReader(const TensorSource& tensors, Formats formats, Packer& packer, Progress& progress)
+      : tensors_(tensors), formats_(formats), packer_(packer), progress_(progress) {}
 
-  PackedMatrix matrix(std::string_view name, int64_t rows, int64_t cols, WeightFormat format) {
+  bool makes_twins() const { return formats_.twin.has_value(); }
+
+  PackedMatrix matrix(std::string_view name, int64_t rows, int64_t cols, const Formats& formats,
+                      PackedMatrix* twin = nullptr) {
     const TensorInfo& info = tensors_.require(name, std::array{rows, cols});
     MatrixSource source{info.type, info.data, rows, cols, info.interleaved_heads, {}};
     const std::vector<float> scales = read_row_scales(tensors_, info);
     source.row_scales = scales;
-    PackedMatrix packed = pack(source, format, pool_, &arena_);
+    PackedMatrix packed = packer_.pack(source, formats, twin);
     tensors_.drop(info);
     progress_.add(info.data.size());
     return packed;
   }
 
-  PackedMatrix matrix(std::string_view name, int64_t rows, int64_t cols) {
-    return matrix(name, rows, cols, format_);
+  PackedMatrix matrix(std::string_view name, int64_t rows, int64_t cols,
+                      PackedMatrix* twin = nullptr) {
+    return matrix(name, rows, cols, formats_, twin);
   }
 
   std::vector<float> vector(std::string_view name, int64_t size) {
@@ -60,9 +93,8 @@ class TensorReader {
 
  private:
   const TensorSource& tensors_;
-  WeightFormat format_;
-  ThreadPool& pool_;
-  WeightArena& arena_;
+  const Formats formats_;
+  Packer& packer_;
   Progress& progress_;
 };
 
@@ -93,18 +125,40 @@ AttentionWeights read_attention(TensorReader& reader, const ModelConfig& c, int6
   return w;
 }
 
+bool same_as(const MlpWeights& a, const MlpWeights& b) {
+  return a.gate_proj.same_as(b.gate_proj) && a.up_proj.same_as(b.up_proj) &&
+         a.down_proj.same_as(b.down_proj);
+}
+
+/// The layer's MLP from make(member, twin's member), with a twin where it is another.
+template <typename Make>
+void make_mlp(LayerWeights& layer, bool twins, Make make) {
+  MlpWeights twin;
+  for (const auto member : {&MlpWeights::gate_proj, &MlpWeights::up_proj, &MlpWeights::down_proj}) {
+    layer.mlp.*member = make(member, &(twin.*member));
+  }
+  if (twins && !same_as(layer.mlp, twin)) layer.draft_mlp = std::move(twin);
+}
+
 LayerWeights read_layer(TensorReader& reader, const ModelConfig& c, int64_t layer) {
   const auto name = [&](std::string_view part) { return layer_tensor(layer, part); };
   LayerWeights w;
   w.input_norm = reader.vector(name("input_layernorm.weight"), c.hidden_size);
   w.ar = read_attention(reader, c, layer, "");
   w.post_attention_norm = reader.vector(name("post_attention_layernorm.weight"), c.hidden_size);
-  w.gate_proj = reader.matrix(name("mlp.gate_proj.weight"), c.intermediate_size, c.hidden_size);
-  w.up_proj = reader.matrix(name("mlp.up_proj.weight"), c.intermediate_size, c.hidden_size);
-  w.down_proj = reader.matrix(name("mlp.down_proj.weight"), c.hidden_size, c.intermediate_size);
-  w.gate_bias = reader.optional_vector(c.mlp_bias, name("mlp.gate_proj.bias"), c.intermediate_size);
-  w.up_bias = reader.optional_vector(c.mlp_bias, name("mlp.up_proj.bias"), c.intermediate_size);
-  w.down_bias = reader.optional_vector(c.mlp_bias, name("mlp.down_proj.bias"), c.hidden_size);
+  make_mlp(w, reader.makes_twins(), [&](auto member, PackedMatrix* twin) {
+    if (member == &MlpWeights::down_proj) {
+      return reader.matrix(name("mlp.down_proj.weight"), c.hidden_size, c.intermediate_size, twin);
+    }
+    const bool gate = member == &MlpWeights::gate_proj;
+    return reader.matrix(name(gate ? "mlp.gate_proj.weight" : "mlp.up_proj.weight"),
+                         c.intermediate_size, c.hidden_size, twin);
+  });
+  MlpWeights& mlp = w.mlp;
+  mlp.gate_bias =
+      reader.optional_vector(c.mlp_bias, name("mlp.gate_proj.bias"), c.intermediate_size);
+  mlp.up_bias = reader.optional_vector(c.mlp_bias, name("mlp.up_proj.bias"), c.intermediate_size);
+  mlp.down_bias = reader.optional_vector(c.mlp_bias, name("mlp.down_proj.bias"), c.hidden_size);
   return w;
 }
 
@@ -143,12 +197,13 @@ std::vector<float> mean_embedding(const PackedMatrix& embedding) {
 }
 
 void read_diffusion_view(Model& model, const Checkpoint& checkpoint, const LoadRequest& request,
-                         ThreadPool& pool, WeightArena& arena, Progress& progress) {
+                         Packer& packer, Progress& progress) {
   using Diffusion = LoadRequest::Diffusion;
   if (request.diffusion == Diffusion::kNone) return;
   const bool from_adapter = request.diffusion == Diffusion::kAdapter;
   const TensorSource& tensors = from_adapter ? *request.adapter->tensors : *checkpoint.tensors;
-  TensorReader reader(tensors, request.format, pool, arena, progress);
+  const WeightFormat format = request.draft_format.value_or(request.format);
+  TensorReader reader(tensors, {format, std::nullopt}, packer, progress);
   const std::string_view suffix = request.diffusion == Diffusion::kCopy ? "" : "_diff";
   for (size_t i = 0; i < model.layers.size(); ++i) {
     model.layers[i].diff = read_attention(reader, model.config, static_cast<int64_t>(i), suffix);
@@ -167,10 +222,32 @@ void read_diffusion_view(Model& model, const Checkpoint& checkpoint, const LoadR
   }
 }
 
+template <typename Make>
+void make_head(Model& model, bool twins, Make make) {
+  PackedMatrix twin;
+  model.lm_head = make(&twin);
+  if (twins && !twin.same_as(model.lm_head)) model.draft_lm_head = std::move(twin);
+}
+
 size_t source_bytes(const TensorSource& tensors) {
   size_t total = 0;
   for (const TensorInfo& info : tensors.tensors()) total += info.data.size();
   return total;
+}
+
+size_t bytes_of(const MlpWeights& w) {
+  return w.gate_proj.bytes() + w.up_proj.bytes() + w.down_proj.bytes();
+}
+
+/// What a twin takes beside the original.
+size_t extra_bytes(const PackedMatrix& twin, const PackedMatrix& original) {
+  return twin.same_as(original) ? 0 : twin.bytes();
+}
+
+size_t extra_bytes(const MlpWeights& twin, const MlpWeights& original) {
+  return extra_bytes(twin.gate_proj, original.gate_proj) +
+         extra_bytes(twin.up_proj, original.up_proj) +
+         extra_bytes(twin.down_proj, original.down_proj);
 }
 
 size_t bytes_of(const AttentionWeights& w) {
@@ -187,20 +264,23 @@ Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, Threa
   size_t total = source_bytes(*checkpoint.tensors);
   if (request.adapter) total += source_bytes(*request.adapter->tensors);
   Progress progress(request.progress, total);
-  WeightArena arena;
-  TensorReader reader(*checkpoint.tensors, request.format, pool, arena, progress);
+  Packer packer(pool);
+  Formats formats{request.format, std::nullopt};
+  if (request.diffusion != LoadRequest::Diffusion::kNone) formats.twin = request.draft_format;
+  TensorReader reader(*checkpoint.tensors, formats, packer, progress);
 
-  const WeightFormat head = head_format(request.format);
-  if (c.tie_word_embeddings) {
-    model.lm_head = reader.matrix(kEmbeddingName, c.vocab_size, c.hidden_size, head);
-  } else {
+  const Formats head = formats.of_head();
+  if (!c.tie_word_embeddings) {
     model.embedding = reader.matrix(kEmbeddingName, c.vocab_size, c.hidden_size, head);
-    model.lm_head = reader.matrix(kLmHeadName, c.vocab_size, c.hidden_size, head);
   }
+  make_head(model, formats.twin.has_value(), [&](PackedMatrix* twin) {
+    const std::string_view name = c.tie_word_embeddings ? kEmbeddingName : kLmHeadName;
+    return reader.matrix(name, c.vocab_size, c.hidden_size, head, twin);
+  });
   for (int64_t i = 0; i < c.num_layers; ++i) model.layers.push_back(read_layer(reader, c, i));
   model.final_norm = reader.vector(kFinalNormName, c.hidden_size);
   model.rope_inv_freq = inverse_frequencies(c);
-  read_diffusion_view(model, checkpoint, request, pool, arena, progress);
+  read_diffusion_view(model, checkpoint, request, packer, progress);
   if (request.progress) request.progress(1.0);
   return model;
 }
@@ -210,8 +290,8 @@ namespace {
 /// bf16 values of about +-0.03 from a counter hash: cheap, and the same on every run.
 class RandomMatrices {
  public:
-  RandomMatrices(int64_t largest, WeightFormat format, ThreadPool& pool)
-      : format_(format), pool_(pool), values_(static_cast<size_t>(largest) * sizeof(uint16_t)) {
+  RandomMatrices(int64_t largest, Packer& packer, ThreadPool& pool)
+      : packer_(packer), values_(static_cast<size_t>(largest) * sizeof(uint16_t)) {
     auto* out = values_.as<uint16_t>();
     pool.parallel_for(largest, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
@@ -224,28 +304,27 @@ class RandomMatrices {
       }
     });
   }
-  PackedMatrix next(int64_t rows, int64_t cols, WeightFormat format) {
+  PackedMatrix next(int64_t rows, int64_t cols, const Formats& formats,
+                    PackedMatrix* twin = nullptr) {
     const size_t bytes = static_cast<size_t>(rows * cols) * sizeof(uint16_t);
-    return pack({TensorType::kBF16, {values_.data(), bytes}, rows, cols, 0, {}}, format, pool_,
-                &arena_);
+    return packer_.pack({TensorType::kBF16, {values_.data(), bytes}, rows, cols, 0, {}}, formats,
+                        twin);
   }
-  PackedMatrix next(int64_t rows, int64_t cols) { return next(rows, cols, format_); }
 
  private:
-  WeightFormat format_;
-  ThreadPool& pool_;
-  WeightArena arena_;
+  Packer& packer_;
   AlignedBuffer values_;
 };
 
-AttentionWeights random_attention(RandomMatrices& random, const ModelConfig& c) {
+AttentionWeights random_attention(RandomMatrices& random, const ModelConfig& c,
+                                  const Formats& format) {
   const int64_t q_size = c.num_heads * c.head_dim;
   const int64_t kv_size = c.num_kv_heads * c.head_dim;
   AttentionWeights w;
-  w.q_proj = random.next(q_size, c.hidden_size);
-  w.k_proj = random.next(kv_size, c.hidden_size);
-  w.v_proj = random.next(kv_size, c.hidden_size);
-  w.o_proj = random.next(c.hidden_size, q_size);
+  w.q_proj = random.next(q_size, c.hidden_size, format);
+  w.k_proj = random.next(kv_size, c.hidden_size, format);
+  w.v_proj = random.next(kv_size, c.hidden_size, format);
+  w.o_proj = random.next(c.hidden_size, q_size, format);
   if (c.qk_norm) {
     w.q_norm.assign(static_cast<size_t>(c.head_dim), 1.0f);
     w.k_norm = w.q_norm;
@@ -255,27 +334,35 @@ AttentionWeights random_attention(RandomMatrices& random, const ModelConfig& c) 
 
 }  // namespace
 
-Model random_model(const ModelConfig& config, WeightFormat format, ThreadPool& pool) {
+Model random_model(const ModelConfig& config, WeightFormat format, ThreadPool& pool,
+                   std::optional<WeightFormat> draft_format) {
   Model model;
   model.config = config;
   const ModelConfig& c = config;
+  Packer packer(pool);
+  const Formats formats{format, draft_format};
+  const Formats head = formats.of_head();
   RandomMatrices random(
       c.hidden_size * std::max({c.vocab_size, c.intermediate_size, c.num_heads * c.head_dim}),
-      format, pool);
-  model.lm_head = random.next(c.vocab_size, c.hidden_size, head_format(format));
+      packer, pool);
+  make_head(model, formats.twin.has_value(), [&](PackedMatrix* twin) {
+    return random.next(c.vocab_size, c.hidden_size, head, twin);
+  });
   if (!c.tie_word_embeddings) {
-    model.embedding = random.next(c.vocab_size, c.hidden_size, head_format(format));
+    model.embedding = random.next(c.vocab_size, c.hidden_size, head);
   }
   const std::vector<float> ones(static_cast<size_t>(c.hidden_size), 1.0f);
   for (int64_t i = 0; i < c.num_layers; ++i) {
     LayerWeights w;
     w.input_norm = ones;
-    w.ar = random_attention(random, c);
-    w.diff = random_attention(random, c);
+    w.ar = random_attention(random, c, formats);
+    w.diff = random_attention(random, c, {draft_format.value_or(format), std::nullopt});
     w.post_attention_norm = ones;
-    w.gate_proj = random.next(c.intermediate_size, c.hidden_size);
-    w.up_proj = random.next(c.intermediate_size, c.hidden_size);
-    w.down_proj = random.next(c.hidden_size, c.intermediate_size);
+    make_mlp(w, formats.twin.has_value(), [&](auto member, PackedMatrix* twin) {
+      const bool down = member == &MlpWeights::down_proj;
+      return random.next(down ? c.hidden_size : c.intermediate_size,
+                         down ? c.intermediate_size : c.hidden_size, formats, twin);
+    });
     model.layers.push_back(std::move(w));
   }
   model.final_norm = ones;
@@ -289,7 +376,9 @@ size_t Model::diffusion_bytes() const {
   size_t total = 4 * mask_embedding.size();
   for (const LayerWeights& layer : layers) {
     if (layer.diff) total += bytes_of(*layer.diff);
+    if (layer.draft_mlp) total += extra_bytes(*layer.draft_mlp, layer.mlp);
   }
+  if (draft_lm_head) total += draft_lm_head->bytes();
   return total;
 }
 
@@ -297,8 +386,7 @@ size_t Model::weight_bytes() const {
   size_t total = diffusion_bytes() + lm_head.bytes() + 4 * final_norm.size();
   if (embedding) total += embedding->bytes();
   for (const LayerWeights& layer : layers) {
-    total += bytes_of(layer.ar) + layer.gate_proj.bytes() + layer.up_proj.bytes() +
-             layer.down_proj.bytes() +
+    total += bytes_of(layer.ar) + bytes_of(layer.mlp) +
              4 * (layer.input_norm.size() + layer.post_attention_norm.size());
   }
   return total;

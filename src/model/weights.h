@@ -26,21 +26,33 @@ struct AttentionWeights {
   std::vector<float> o_bias;                  // [hidden] or empty
 };
 
+/// The MLP of one layer. Both views compute the same function; see Model for twins.
+struct MlpWeights {
+  PackedMatrix gate_proj, up_proj;                   // [intermediate, hidden]
+  PackedMatrix down_proj;                            // [hidden, intermediate]
+  std::vector<float> gate_bias, up_bias, down_bias;  // [outputs] or empty
+};
+
 struct LayerWeights {
   std::vector<float> input_norm;  // [hidden]
   AttentionWeights ar;
-  std::optional<AttentionWeights> diff;              // the diffusion view, where the model has one
-  std::vector<float> post_attention_norm;            // [hidden]
-  PackedMatrix gate_proj, up_proj;                   // [intermediate, hidden]
-  PackedMatrix down_proj;                            // [hidden, intermediate]
-  std::vector<float> gate_bias, up_bias, down_bias;  // or empty
+  std::optional<AttentionWeights> diff;    // the diffusion view, where the model has one
+  std::vector<float> post_attention_norm;  // [hidden]
+  MlpWeights mlp;
+  std::optional<MlpWeights> draft_mlp;  // the diffusion view's twin (matrices alone), if any
 };
 
 /// A model ready to run. Immutable after load_model; shared by any number of Forwards.
+///
+/// The views share MLP and lm_head, but the diffusion view may read twins of them in fewer bits
+/// (--draft-weights): its rows are drafts, which the AR view judges, so that nothing but the number
+/// of accepted drafts depends on their precision. A matrix that has few bits already is its own
+/// twin and takes no memory twice.
 struct Model {
   ModelConfig config;    ///< block_size and mask of the adapter where one was given
   PackedMatrix lm_head;  // [vocab, hidden]; also the embedding where tied
-  std::optional<PackedMatrix> embedding;  // [vocab, hidden] where not tied
+  std::optional<PackedMatrix> draft_lm_head;  // the diffusion view's twin
+  std::optional<PackedMatrix> embedding;      // [vocab, hidden] where not tied
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;      // [hidden]
   std::vector<float> mask_embedding;  // [hidden] or empty: then config.mask_token_id's row
@@ -49,11 +61,14 @@ struct Model {
   bool has_diffusion() const { return !layers.empty() && layers.front().diff.has_value(); }
   const PackedMatrix& embedding_matrix() const { return embedding ? *embedding : lm_head; }
   size_t weight_bytes() const;     ///< all, diffusion included
-  size_t diffusion_bytes() const;  ///< the `_diff` weights alone
+  size_t diffusion_bytes() const;  ///< the `_diff` weights and the twins
 };
 
 struct LoadRequest {
   WeightFormat format = WeightFormat::kAuto;
+  /// Of what only drafting reads: the `_diff` weights and the twins (kQ8 or kQ4; unset: the
+  /// format of the model, no twins).
+  std::optional<WeightFormat> draft_format;
   /// The diffusion weights: from the checkpoint itself, an adapter, copies of the AR weights, or
   /// none.
   enum class Diffusion : uint8_t {
@@ -73,7 +88,9 @@ struct LoadRequest {
 /// vocabulary row needed).
 Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, ThreadPool& pool);
 
-/// A model of that shape with random weights (fixed seed) in that format, for bench.
-Model random_model(const ModelConfig& config, WeightFormat format, ThreadPool& pool);
+/// A model of that shape with random weights (fixed seed) in that format, for bench. draft_format:
+/// see LoadRequest.
+Model random_model(const ModelConfig& config, WeightFormat format, ThreadPool& pool,
+                   std::optional<WeightFormat> draft_format = std::nullopt);
 
 }  // namespace orthrus

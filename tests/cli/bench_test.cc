@@ -16,7 +16,7 @@ namespace {
 
 std::string tiny_path() { return std::string(ORTHRUS_TEST_DATA) + "/tiny/checkpoint"; }
 
-const MachineLimits kMachine{"A CPU", "avx2", 2, 10, 100, 400};
+const MachineLimits kMachine{"A CPU", "avx2", 2, 10, 100, 400, 200};
 const auto kProbe = [] { return kMachine; };
 
 /// A case that takes 1, 2, 3, ... times `seconds`, in turn.
@@ -96,8 +96,9 @@ TEST(Bench, JsonHasTheKeysAndTheBreakEven) {
     for (const auto& item : object.items()) names.insert(item.key());
     return names;
   };
-  EXPECT_EQ(keys(json.at("machine")), (std::set<std::string>{"cpu", "isa", "threads", "read_gbps",
-                                                             "fma_gflops", "int8_gops"}));
+  EXPECT_EQ(keys(json.at("machine")),
+            (std::set<std::string>{"cpu", "isa", "threads", "read_gbps", "fma_gflops", "int8_gops",
+                                   "bf16_gflops"}));
   for (const auto& c : json.at("cases")) {
     EXPECT_EQ(keys(c), (std::set<std::string>{"name", "weights", "rows", "context", "seconds",
                                               "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
@@ -105,8 +106,10 @@ TEST(Bench, JsonHasTheKeysAndTheBreakEven) {
   }
   ASSERT_EQ(json.at("probes").size(), 2u);
   for (const auto& probe : json["probes"]) {
-    EXPECT_EQ(probe, (nlohmann::ordered_json{
-                         {"read_gbps", 10.0}, {"fma_gflops", 100.0}, {"int8_gops", 400.0}}));
+    EXPECT_EQ(probe, (nlohmann::ordered_json{{"read_gbps", 10.0},
+                                             {"fma_gflops", 100.0},
+                                             {"int8_gops", 400.0},
+                                             {"bf16_gflops", 200.0}}));
   }
   EXPECT_DOUBLE_EQ(json["cases"][0]["limit_seconds"].get<double>(), 0.8);
   EXPECT_TRUE(json["cases"][2]["limit_seconds"].is_null());
@@ -190,10 +193,11 @@ TEST(Bench, WorkCountsEveryWeightOnce) {
       c.hidden_size * c.head_dim * (2 * c.num_heads + 2 * c.num_kv_heads) * c.num_layers);
   const double mlp = static_cast<double>(3 * c.hidden_size * c.intermediate_size * c.num_layers);
   const double head = static_cast<double>(c.hidden_size * c.vocab_size);
-  EXPECT_DOUBLE_EQ(one.f32_ops, 2 * (attention + mlp + head));
+  EXPECT_DOUBLE_EQ(one.bf16_ops, 2 * (attention + mlp + head));
+  EXPECT_EQ(one.f32_ops, 0);
   EXPECT_EQ(one.int8_ops, 0);
   EXPECT_DOUBLE_EQ(matmul_work(model, 8).bytes, one.bytes);
-  EXPECT_DOUBLE_EQ(matmul_work(model, 8).f32_ops, 8 * one.f32_ops);
+  EXPECT_DOUBLE_EQ(matmul_work(model, 8).bf16_ops, 8 * one.bf16_ops);
 
   const KvLayout& kv = tiny.sequence.layout();
   // 2 (keys and values) x layers x kv_heads x head_dim x 2 bytes a token.
@@ -252,7 +256,7 @@ TEST(EvalReport, JsonSaysWhatTheSummarySays) {
   result.token_ids = {1, 2, 3, 4, 5};
   result.decode_seconds = 2;
   tally.add(result);
-  const auto json = eval_json(tally.summary(), {"a model", "q8", 3, 5});
+  const auto json = eval_json(tally.summary(), {"a model", "q8", "same", 3, 5});
   EXPECT_EQ(json.at("token_weighted").at("tokens_per_cycle"), 2.0);
   EXPECT_EQ(json.at("per_prompt_mean").at("n"), 1);
   EXPECT_EQ(json.at("acceptance_by_position"), (std::vector<double>{0.5, 0.5}));

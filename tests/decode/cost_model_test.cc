@@ -37,10 +37,10 @@ PassShape diffusion(int64_t rows) {
 
 TEST(CostModel, PredictsFromBytesAndOperations) {
   const CostModel cost(small_model(), kRates);
-  // Milliseconds to read, and to compute at 0.85 (f32) or 0.6 (int8) of the peak.
+  // Milliseconds to read, and to compute at 0.85 (f32) or 0.7 (int8) of the peak.
   const auto shared = [](double rows) { return 1e-3 * std::hypot(8.0, rows * 0.8 / 0.85); };
   const auto ar_part = [](double rows) { return 1e-3 * std::hypot(3.0, rows * 0.3 / 0.85); };
-  const auto diffusion_part = [](double rows) { return 1e-3 * std::hypot(2.0, rows * 0.1 / 0.6); };
+  const auto diffusion_part = [](double rows) { return 1e-3 * std::hypot(2.0, rows * 0.1 / 0.7); };
   const auto head = [](double rows) { return 1e-3 * std::hypot(5.0, rows * 0.5 / 0.85); };
   EXPECT_NEAR(cost.predict(ar(1)), shared(1) + ar_part(1) + head(1), 1e-9);
   EXPECT_NEAR(cost.predict(ar(1)), 16e-3, 0.2e-3);  // hardly more than reading takes

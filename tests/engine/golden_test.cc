@@ -47,7 +47,7 @@ class Sequence {
     const auto size = static_cast<int64_t>(tokens.size());
     table_.reserve(length() + size);
     const Span span{&table_, View::kAr, tokens, length(), size - 1, size};
-    const auto logits = generator_.forward().run({&span, 1});
+    const auto logits = generator_.forward().run(span);
     table_.set_length(length() + size);
     return logits;
   }
@@ -57,8 +57,7 @@ class Sequence {
     Ids block(drafts + 1, kMaskToken);
     block[0] = anchor;
     const Span span{&table_, View::kDiffusion, block, length(), 0, static_cast<int64_t>(drafts)};
-    return choices_of(generator_.forward().run({&span, 1}),
-                      generator_.loaded().model.config.vocab_size);
+    return choices_of(generator_.forward().run(span), generator_.loaded().model.config.vocab_size);
   }
 
  private:

@@ -43,7 +43,7 @@ TEST(LanguageModel, WeightsAreNamedByWhatMostOfThemAre) {
   EXPECT_EQ(weights_name(eight, WeightFormat::kQ8), "q8");
   EXPECT_EQ(weights_name(eight, WeightFormat::kAuto), "q8_0");
   // The first matrix of a file may be of another type than the others.
-  std::swap(four.layers[0].gate_proj, eight.layers[0].gate_proj);
+  std::swap(four.layers[0].mlp.gate_proj, eight.layers[0].mlp.gate_proj);
   EXPECT_EQ(weights_name(four, WeightFormat::kAuto), "q4_0");
   EXPECT_EQ(weights_name(eight, WeightFormat::kQ8), "q8");
 }

@@ -1,15 +1,16 @@
 // The lossless matrix: what the dual view writes is, token for token, what plain AR writes.
 // {f32, bf16, q8, q4} x {block 2, 3, 8, 32, auto} x {greedy, three sampled settings, penalties
 // sampled and greedy} x {1, 2, 3 threads} x {prefill in one chunk, chunks of 1, 7, 64} x {tiny,
-// SmolLM2-135M}, and runs with --ignore-eos to the context limit. The reference of a (model,
-// format, sampling, prompt) is one plain AR run with one thread and one chunk, so the matrix also
-// compares threads and chunks.
+// SmolLM2-135M}, and runs with --ignore-eos to the context limit. Over threads and chunks the
+// draft weights {same, q8, q4} take turns. The reference of a (model, format, sampling, prompt) is
+// one plain AR run with one thread and one chunk, so the matrix also compares threads and chunks.
 //
 //   lossless_matrix --quick    a slice, for make test
 //   lossless_matrix --full [--resume FILE] [--minutes N]
 //       everything. FILE takes finished cells, and the same build goes on from it. After N minutes
 //       (default 110) it stops between two cells with exit status 3.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -29,6 +30,9 @@ constexpr const char* kFormatNames[] = {"f32", "bf16", "q8", "q4"};
 constexpr int64_t kBlocks[] = {2, 3, 8, 32, 0};  // 0: automatic
 constexpr int kThreads[] = {1, 2, 3};
 constexpr int64_t kChunks[] = {512, 1, 7, 64};
+constexpr DraftWeights kDraftWeights[] = {DraftWeights::kSame, DraftWeights::kQ8,
+                                          DraftWeights::kQ4};
+constexpr const char* kDraftNames[] = {"same", "q8", "q4"};
 constexpr const char* kSamplings[] = {"greedy",    "t07_k20_p08", "t10",
                                       "t12_min_p", "penalties",   "greedy_penalties"};
 constexpr int kSamplingCount = 6;
@@ -128,6 +132,12 @@ class Matrix {
     int sampling;
   };
 
+  /// Which of kDraftWeights.
+  static size_t drafts(const Cell& c) {
+    const auto chunk = std::find(std::begin(kChunks), std::end(kChunks), c.chunk);
+    return (static_cast<size_t>(c.threads) + static_cast<size_t>(chunk - std::begin(kChunks))) % 3;
+  }
+
   /// Cells of one loaded model lie side by side. Block 32 needs the copy adapter: the draft blocks
   /// of both models' own views have 8 rows.
   static std::vector<Cell> cells(int model) {
@@ -152,13 +162,15 @@ class Matrix {
   static std::string name(const Cell& c) {
     return std::string(c.model == 0 ? "tiny" : "smollm2") + " " + kFormatNames[c.format] +
            " block " + (c.block ? std::to_string(c.block) : "auto") + " " + kSamplings[c.sampling] +
-           " threads " + std::to_string(c.threads) + " chunk " + std::to_string(c.chunk);
+           " threads " + std::to_string(c.threads) + " chunk " + std::to_string(c.chunk) +
+           " drafts " + kDraftNames[drafts(c)];
   }
 
   LoadOptions load_options(const Cell& c) const {
     LoadOptions options = c.model == 0 ? tiny_options(kFormats[c.format], c.threads, c.chunk)
                                        : demo_options(kFormats[c.format], c.threads, c.chunk);
     if (c.copy) options.adapter = "copy";
+    options.draft_weights = kDraftWeights[drafts(c)];
     options.max_seq_len = 1024;
     return options;
   }

@@ -33,14 +33,15 @@ class MachineCache : public ::testing::Test {
 };
 
 TEST_F(MachineCache, ReadsBackWhatItWroteByCpuIsaAndThreads) {
-  ASSERT_TRUE(write_machine_limits(path_, {"A CPU", "avx2", 2, 10.5, 100, 200}));
-  ASSERT_TRUE(write_machine_limits(path_, {"A CPU", "avx2", 4, 20.5, 300, 400}));
-  ASSERT_TRUE(write_machine_limits(path_, {"B CPU", "avx2", 2, 30.5, 500, 600}));
+  ASSERT_TRUE(write_machine_limits(path_, {"A CPU", "avx2", 2, 10.5, 100, 200, 150}));
+  ASSERT_TRUE(write_machine_limits(path_, {"A CPU", "avx2", 4, 20.5, 300, 400, 350}));
+  ASSERT_TRUE(write_machine_limits(path_, {"B CPU", "avx2", 2, 30.5, 500, 600, 550}));
   const auto found = read_machine_limits(path_, "A CPU", "avx2", 2);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->read_gbps, 10.5);
   EXPECT_EQ(found->fma_gflops, 100);
   EXPECT_EQ(found->int8_gops, 200);
+  EXPECT_EQ(found->bf16_gflops, 150);
   EXPECT_EQ(read_machine_limits(path_, "A CPU", "avx2", 4)->read_gbps, 20.5);
   EXPECT_EQ(read_machine_limits(path_, "B CPU", "avx2", 2)->int8_gops, 600);
   EXPECT_FALSE(read_machine_limits(path_, "A CPU", "avx512", 2));
@@ -65,18 +66,18 @@ TEST_F(MachineCache, MalformedFilesHaveNoEntryAndAreReplaced) {
       R"({"machines": [3, null, {}]})",
       R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2}]})",
       R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2, "read_gbps": "fast",
-                        "fma_gflops": 1, "int8_gops": 1}]})",
+                        "fma_gflops": 1, "int8_gops": 1, "bf16_gflops": 1}]})",
       R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2, "read_gbps": 0,
-                        "fma_gflops": 1, "int8_gops": 1}]})",
+                        "fma_gflops": 1, "int8_gops": 1, "bf16_gflops": 1}]})",
       R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2, "read_gbps": 1e300,
-                        "fma_gflops": 1, "int8_gops": 1}]})",
+                        "fma_gflops": 1, "int8_gops": 1, "bf16_gflops": 1}]})",
       R"({"machines": [{"cpu": "A CPU", "isa": "avx2", "threads": 2, "read_gbps": 10,
-                        "fma_gflops": 5e-324, "int8_gops": 1}]})",
+                        "fma_gflops": 5e-324, "int8_gops": 1, "bf16_gflops": 1}]})",
   };
   for (const char* text : broken) {
     write(text);
     EXPECT_FALSE(read_machine_limits(path_, "A CPU", "avx2", 2)) << text;
-    EXPECT_TRUE(write_machine_limits(path_, {"A CPU", "avx2", 2, 9, 1, 1})) << text;
+    EXPECT_TRUE(write_machine_limits(path_, {"A CPU", "avx2", 2, 9, 1, 1, 1})) << text;
     EXPECT_EQ(read_machine_limits(path_, "A CPU", "avx2", 2)->read_gbps, 9) << text;
   }
 }
@@ -124,11 +125,13 @@ TEST_F(MachineRatesInCache, MeasuresOnceAndThenReadsTheFile) {
   entry["read_gbps"] = 123.0;
   entry["fma_gflops"] = 456.0;
   entry["int8_gops"] = 789.0;
+  entry["bf16_gflops"] = 890.0;
   write(stored.dump());
   const MachineRates cached = machine_rates(context);
   EXPECT_DOUBLE_EQ(cached.bytes_per_second, 123e9);
   EXPECT_DOUBLE_EQ(cached.f32_flops, 456e9);
   EXPECT_DOUBLE_EQ(cached.int8_ops, 789e9);
+  EXPECT_DOUBLE_EQ(cached.bf16_flops, 890e9);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ TEST(Perplexity, TinyCheckpointKeepsItsQuality) {
 TEST(Perplexity, DemoModelKeepsItsQuality) {
   ThreadPool pool(2);
   const LoadedModel demo = open_model(ar_only(demo_options(WeightFormat::kQ8)), pool);
-  EXPECT_EQ(demo.model.layers.front().down_proj.form(), TensorType::kQ4_1);
+  EXPECT_EQ(demo.model.layers.front().mlp.down_proj.form(), TensorType::kQ4_1);
   const std::vector<int32_t> tokens = demo.tokenizer.encode(question_text());
   ASSERT_GT(tokens.size(), 2500u);
   expect_close("demo", against_f32(demo.model, tokens, pool, KvType::kBF16), 0.005);
@@ -103,7 +103,7 @@ Model repacked(Model model, WeightFormat format, ThreadPool& pool) {
   pack_anew(model.lm_head, head_format(format));
   for (LayerWeights& w : model.layers) {
     for (PackedMatrix* matrix : {&w.ar.q_proj, &w.ar.k_proj, &w.ar.v_proj, &w.ar.o_proj,
-                                 &w.gate_proj, &w.up_proj, &w.down_proj}) {
+                                 &w.mlp.gate_proj, &w.mlp.up_proj, &w.mlp.down_proj}) {
       pack_anew(*matrix, format);
     }
   }
@@ -119,7 +119,7 @@ TEST(Perplexity, FloatWeightsOfTheDemoModelKeepTheirQuality) {
   ASSERT_GT(tokens.size(), 2500u);  // over a fifth of it the change is mostly chance: +-0.35 %
   const auto check = [&](WeightFormat format, TensorType form, double share) {
     const Model model = repacked(demo.model, format, pool);
-    EXPECT_EQ(model.layers.front().down_proj.form(), form);
+    EXPECT_EQ(model.layers.front().mlp.down_proj.form(), form);
     EXPECT_EQ(model.lm_head.form(), TensorType::kQ8_0);
     expect_close(format == WeightFormat::kQ8 ? "demo q8" : "demo q4",
                  against_f32(model, tokens, pool, KvType::kBF16), share);
@@ -145,7 +145,7 @@ double mean_nll(const Model& model, ComputeContext context, std::span<const int3
   table.reserve(count);
   Forward forward(model, blocks.layout(), context, count);
   const Span span{&table, View::kAr, tokens, 0, 0, count};
-  const std::span<const float> logits = forward.run({&span, 1});
+  const std::span<const float> logits = forward.run(span);
   const auto vocab = static_cast<size_t>(model.config.vocab_size);
   double sum = 0;
   for (size_t i = 0; i + 1 < tokens.size(); ++i) {
@@ -199,8 +199,8 @@ TEST(Dequantized, HoldsTheVeryValues) {
   ThreadPool pool(2);
   const Model model = open_model(ar_only(tiny_options(WeightFormat::kQ4)), pool).model;
   const Model f32 = dequantized(model, pool);
-  const PackedMatrix& packed = model.layers[1].down_proj;
-  const PackedMatrix& plain = f32.layers[1].down_proj;
+  const PackedMatrix& packed = model.layers[1].mlp.down_proj;
+  const PackedMatrix& plain = f32.layers[1].mlp.down_proj;
   EXPECT_EQ(plain.form(), TensorType::kF32);
   std::vector<float> a(static_cast<size_t>(packed.cols())), b(a.size());
   for (int64_t r = 0; r < packed.rows(); ++r) {

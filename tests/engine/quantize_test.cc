@@ -111,14 +111,14 @@ void expect_same(const Model& a, const Model& b) {
     expect_same(x.ar, y.ar);
     ASSERT_TRUE(x.diff && y.diff);
     expect_same(*x.diff, *y.diff);
-    expect_same(x.gate_proj, y.gate_proj, "gate_proj");
-    expect_same(x.up_proj, y.up_proj, "up_proj");
-    expect_same(x.down_proj, y.down_proj, "down_proj");
+    expect_same(x.mlp.gate_proj, y.mlp.gate_proj, "gate_proj");
+    expect_same(x.mlp.up_proj, y.mlp.up_proj, "up_proj");
+    expect_same(x.mlp.down_proj, y.mlp.down_proj, "down_proj");
     EXPECT_EQ(x.input_norm, y.input_norm);
     EXPECT_EQ(x.post_attention_norm, y.post_attention_norm);
-    EXPECT_EQ(x.gate_bias, y.gate_bias);
-    EXPECT_EQ(x.up_bias, y.up_bias);
-    EXPECT_EQ(x.down_bias, y.down_bias);
+    EXPECT_EQ(x.mlp.gate_bias, y.mlp.gate_bias);
+    EXPECT_EQ(x.mlp.up_bias, y.mlp.up_bias);
+    EXPECT_EQ(x.mlp.down_bias, y.mlp.down_bias);
   }
   EXPECT_EQ(a.final_norm, b.final_norm);
   EXPECT_EQ(a.mask_embedding, b.mask_embedding);

@@ -37,6 +37,7 @@ inline LoadOptions tiny_options(WeightFormat format, int threads = 2, int64_t ub
   LoadOptions options;
   options.model = tiny_path();
   options.weights = format;
+  options.draft_weights = DraftWeights::kSame;  // whatever this machine would choose
   options.threads = threads;
   options.ubatch = ubatch;
   return options;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/dtype.h"
 #include "kernels/matmul.h"
 #include "kernels/matrix_fixtures.h"
 
@@ -43,7 +44,7 @@ std::vector<float> product(Isa isa, ThreadPool& pool, const PackedMatrix& matrix
   const ComputeContext context{isa, pool};
   const int64_t rows = static_cast<int64_t>(x.size()) / matrix.cols();
   Activations activations;
-  activations.set(context, x.data(), matrix.cols(), rows, matrix.cols(), needs_quantized(matrix));
+  activations.set(context, x.data(), matrix.cols(), rows, matrix.cols(), activation_forms(matrix));
   std::vector<float> out(static_cast<size_t>(rows * matrix.rows()));
   const MatmulTask task{&matrix, 0, rows, out.data(), matrix.rows(), bias};
   matmul(context, activations, {&task, 1});
@@ -66,7 +67,8 @@ TEST(Matmul, AgreesWithDoubleArithmetic) {
       std::iota(bias.begin(), bias.end(), -3.0f);
       const auto out = product(isa, pool, matrix, x, bias.data());
       std::vector<float> weights(static_cast<size_t>(c.inputs));
-      const bool quantized = needs_quantized(matrix);
+      const bool quantized = activation_forms(matrix).groups;
+      const bool rounded = isa == Isa::kAvx512Bf16 && activation_forms(matrix).bf16;
       for (int64_t n = 0; n < c.outputs; ++n) {
         unpack_row(matrix, n, weights.data());
         for (int64_t i = 0; i < rows; ++i) {
@@ -81,7 +83,8 @@ TEST(Matmul, AgreesWithDoubleArithmetic) {
             }
             for (int64_t k = begin; k < end; ++k) {
               const double w = weights[static_cast<size_t>(k)];
-              const double v = x[static_cast<size_t>(i * c.inputs + k)];
+              const float input = x[static_cast<size_t>(i * c.inputs + k)];
+              const double v = rounded ? bf16_to_f32(f32_to_bf16(input)) : input;
               expected += w * v;
               magnitude += std::fabs(w * v);
               rounding += std::fabs(w) * most / 127 * 0.5001;
@@ -178,7 +181,7 @@ TEST(Matmul, TasksTogetherEqualTasksAlone) {
             pack(TestMatrix(c.type, c.outputs, c.inputs).source(), WeightFormat::kAuto, pool));
       }
       Activations activations;
-      activations.set(context, x.data(), kInputs, kRows, kInputs, true);
+      activations.set(context, x.data(), kInputs, kRows, kInputs, {.groups = true, .bf16 = true});
       std::vector<std::vector<float>> outs;
       std::vector<MatmulTask> tasks;
       for (int repeat = 0; repeat < 3; ++repeat) {  // 18 tasks: more than one parallel section

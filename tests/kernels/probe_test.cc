@@ -17,10 +17,12 @@ void expect_plausible(const MachineLimits& limits) {
   EXPECT_LT(limits.fma_gflops, 1000.0 * limits.threads);
   EXPECT_GT(limits.int8_gops, 0.05);
   EXPECT_LT(limits.int8_gops, 5000.0 * limits.threads);
+  EXPECT_GE(limits.bf16_gflops, limits.fma_gflops / 2);
+  EXPECT_LT(limits.bf16_gflops, 2000.0 * limits.threads);
 }
 
 TEST(Probe, MeasuresEveryInstructionSetInTheTimeGiven) {
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (Isa isa : kAllIsas) {
     if (!isa_supported(isa)) continue;
     ThreadPool pool(2);
     const auto start = std::chrono::steady_clock::now();
@@ -38,13 +40,14 @@ TEST(Probe, MeasuresEveryInstructionSetInTheTimeGiven) {
 // A loop that the compiler had removed or shortened would be far faster than the machine: the
 // arithmetic of one thread is bounded by units * lanes * 2 operations * 6 GHz.
 TEST(Probe, ArithmeticStaysBelowWhatTheUnitsCanDo) {
-  for (Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
+  for (Isa isa : kAllIsas) {
     if (!isa_supported(isa)) continue;
     ThreadPool pool(1);
     const MachineLimits limits = measure_machine({isa, pool}, 0.15);
     const double lanes = isa == Isa::kPortable ? 4 : isa == Isa::kAvx2 ? 8 : 16;
     EXPECT_LT(limits.fma_gflops, 2 * lanes * 2 * 6) << isa_name(isa);
     EXPECT_LT(limits.int8_gops, 2 * 4 * lanes * 2 * 6) << isa_name(isa);
+    EXPECT_LT(limits.bf16_gflops, 2 * 2 * lanes * 2 * 6) << isa_name(isa);
   }
 }
 

@@ -65,7 +65,7 @@ struct ReadyModel {
       const auto size = static_cast<int64_t>(part.size());
       table.reserve(table.length() + size);
       const Span span{&table, View::kAr, part, table.length(), 0, size};
-      const auto logits = forward->run({&span, 1});
+      const auto logits = forward->run(span);
       all.insert(all.end(), logits.begin(), logits.end());
       table.set_length(table.length() + size);
     }
@@ -78,7 +78,7 @@ struct ReadyModel {
     std::vector<int32_t> tokens(static_cast<size_t>(rows), kMaskToken);
     tokens[0] = anchor;
     const Span span{&table, View::kDiffusion, tokens, position, 0, rows};
-    const auto logits = forward->run({&span, 1});
+    const auto logits = forward->run(span);
     return {logits.begin(), logits.end()};
   }
 

@@ -58,7 +58,7 @@ class Engine {
     const auto size = static_cast<int64_t>(document_.size());
     table_->reserve(size);
     const Span span{&*table_, View::kAr, document_, 0, 0, size};
-    const at::Tensor logits = copy(forward_->run({&span, 1}), size);
+    const at::Tensor logits = copy(forward_->run(span), size);
     table_->set_length(size);
     return logits;
   }
@@ -66,7 +66,7 @@ class Engine {
     std::vector<int32_t> tokens(static_cast<size_t>(rows), kMaskToken);
     tokens[0] = document_[static_cast<size_t>(position)];
     const Span span{&*table_, View::kDiffusion, tokens, position, 0, rows};
-    return copy(forward_->run({&span, 1}), rows);
+    return copy(forward_->run(span), rows);
   }
 
  private:

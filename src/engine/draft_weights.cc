@@ -1,0 +1,122 @@
+#include "engine/draft_weights.h"
+
+#include <string>
+#include <utility>
+
+#include "formats/tensor_names.h"
+#include "model/head_format.h"
+
+namespace orthrus {
+namespace {
+
+/// Share of the accepted drafts that is left with 8 and 4 bits (SmolLM2-135M, GSM8K).
+constexpr double kKeptByQ8 = 0.995;
+constexpr double kKeptByQ4 = 0.975;
+/// A usual cycle: drafts, and of them accepted with weights in full precision.
+constexpr int64_t kDrafts = 5;
+constexpr double kAccepted = 1.8;
+constexpr int64_t kContext = 256;
+/// Less gain than this is not worth the memory of more bits.
+constexpr double kWorthwhile = 1.02;
+constexpr double kMemoryShare = 0.25;
+
+struct Estimate {
+  ModelCost cost;
+  double twin_bytes = 0;
+};
+
+/// Adds what a matrix of the files costs once it is packed.
+void add(WeightCost& cost, const TensorInfo& tensor, WeightFormat format) {
+  const int64_t rows = tensor.shape[0];
+  const int64_t cols = tensor.shape[1];
+  cost.add(packed_form(tensor.type, format),
+           static_cast<double>(packed_bytes(tensor.type, rows, cols, format)),
+           static_cast<double>(rows * cols));
+}
+
+bool has_twin(const TensorInfo& tensor, WeightFormat format, std::optional<WeightFormat> draft) {
+  const auto bytes = [&](WeightFormat f) {
+    return packed_bytes(tensor.type, tensor.shape[0], tensor.shape[1], f);
+  };
+  return draft && bytes(*draft) < bytes(format);
+}
+
+Estimate estimate(const Checkpoint& checkpoint, WeightFormat format,
+                  std::optional<WeightFormat> draft) {
+  const ModelConfig& config = checkpoint.config;
+  const TensorSource& base = *checkpoint.tensors;
+  Estimate result;
+  ModelCost& cost = result.cost;
+  const auto add_twin = [&](WeightCost& to, const TensorInfo& tensor, WeightFormat fewer) {
+    add(to, tensor, fewer);
+    result.twin_bytes +=
+        static_cast<double>(packed_bytes(tensor.type, tensor.shape[0], tensor.shape[1], fewer));
+  };
+  const auto matrix = [&](const TensorSpec& spec) {
+    const TensorInfo* tensor = base.find(spec.name);
+    return tensor != nullptr && tensor->shape.size() == 2 ? tensor : nullptr;
+  };
+  for (const TensorSpec& spec : twinned_tensors(config)) {
+    const TensorInfo* tensor = matrix(spec);
+    if (tensor == nullptr) continue;
+    const bool head = spec.name == kEmbeddingName || spec.name == kLmHeadName;
+    const WeightFormat own = head ? head_format(format) : format;
+    const auto fewer = head && draft ? head_format(*draft) : draft;
+    const bool twin = has_twin(*tensor, own, fewer);
+    add(head ? cost.lm_head : twin ? cost.ar : cost.shared, *tensor, own);
+    if (twin) add_twin(head ? cost.draft_lm_head.emplace() : cost.diffusion, *tensor, *fewer);
+  }
+  for (const TensorSpec& spec : ar_tensors(config)) {
+    const TensorInfo* tensor = matrix(spec);
+    if (tensor == nullptr || spec.name.find(".self_attn.") == std::string::npos) continue;
+    add(cost.ar, *tensor, format);
+    // The diffusion view's are of the same shapes.
+    add(cost.diffusion, *tensor, draft.value_or(format));
+  }
+  return result;
+}
+
+double tokens_per_second(const Estimate& estimate, double kept, const MachineRates& rates) {
+  const CostModel cost(estimate.cost, rates);
+  PassShape draft, verify;
+  draft.add(View::kDiffusion, kDrafts + 1, kDrafts, kContext);
+  verify.add(View::kAr, kDrafts + 1, kDrafts + 1, kContext);
+  return (1 + kAccepted * kept) / (cost.predict(draft) + cost.predict(verify));
+}
+
+}  // namespace
+
+std::optional<WeightFormat> choose_draft_format(DraftWeights wish, const Checkpoint& checkpoint,
+                                                WeightFormat format, const MachineRates& rates,
+                                                int64_t available) {
+  switch (wish) {
+    case DraftWeights::kSame:
+      return std::nullopt;
+    case DraftWeights::kQ8:
+      return WeightFormat::kQ8;
+    case DraftWeights::kQ4:
+      return WeightFormat::kQ4;
+    case DraftWeights::kAuto:
+      break;
+  }
+  std::optional<WeightFormat> best;
+  double best_rate = tokens_per_second(estimate(checkpoint, format, best), 1, rates);
+  // From few bytes to many.
+  for (const auto& [fewer, kept] :
+       {std::pair(WeightFormat::kQ4, kKeptByQ4), std::pair(WeightFormat::kQ8, kKeptByQ8)}) {
+    const Estimate with = estimate(checkpoint, format, fewer);
+    if (with.twin_bytes > kMemoryShare * static_cast<double>(available)) continue;
+    const double rate = tokens_per_second(with, kept, rates);
+    if (rate < kWorthwhile * best_rate) continue;
+    best = fewer;
+    best_rate = rate;
+  }
+  return best;
+}
+
+const char* draft_weights_name(std::optional<WeightFormat> draft_format) {
+  if (!draft_format) return "same";
+  return *draft_format == WeightFormat::kQ8 ? "q8" : "q4";
+}
+
+}  // namespace orthrus
