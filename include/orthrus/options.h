@@ -17,8 +17,8 @@ enum class WeightFormat : uint8_t { kAuto, kF32, kBF16, kQ8, kQ4 };
 /// never quality. kAuto: the fewest bits that pay and that the memory has room for.
 enum class DraftWeights : uint8_t { kAuto, kSame, kQ8, kQ4 };
 
-/// Element type of the KV cache.
-enum class KvType : uint8_t { kBF16, kF32 };
+/// Element type of the KV cache. kQ8: int8 with one f32 scale for each head of a token.
+enum class KvType : uint8_t { kBF16, kF32, kQ8 };
 
 /// How a drafted token is judged against the AR view (p: the AR distribution, q: the diffusion
 /// view's, both after the sampling chain).

@@ -34,6 +34,7 @@ class BenchCommand : public Command {
         ->capture_default_str()
         ->group("Model");
     add_draft_weights_flag(app, flags_.draft_weights);
+    add_kv_type_flag(app, flags_.kv_type);
     app.add_option("-t,--threads", flags_.threads, "0: all that this process may use")
         ->check(number_in(0, 1024))
         ->capture_default_str()
@@ -84,7 +85,7 @@ class BenchCommand : public Command {
     ThreadPool pool(flags_.threads);
     const ComputeContext context{choose_isa(), pool};
     const auto [model, draft_weights] = open(pool);
-    const KvType kv_type = usual_kv_type(weight_format(flags_.weights));
+    const KvType kv_type = key_type(flags_).value_or(usual_kv_type(weight_format(flags_.weights)));
     MatmulPass matmul(model, context, kBenchMatmulRows);
     BenchSequence sequence(model, context, kv_type, bench_cache_tokens(model.config),
                            kBenchMaxRows);
@@ -95,6 +96,7 @@ class BenchCommand : public Command {
     report.model = model.config.name;
     report.weights = weights_name(model, weight_format(flags_.weights));
     report.draft_weights = draft_weights;
+    report.kv_type = kv_type_name(kv_type);
     report.reps = reps_;
     ProgressLine progress("measuring");
     const MachineProbe probe(context);

@@ -22,6 +22,7 @@ Json case_json(const BenchReport& report, const BenchResult& result) {
   const BenchCase& c = *result.bench_case;
   return {{"name", c.name},
           {"weights", report.weights},
+          {"kv_type", report.kv_type},
           {"rows", c.rows},
           {"context", or_null(c.context)},
           {"seconds", result.seconds},
@@ -85,9 +86,9 @@ std::string bench_table(const BenchReport& report) {
   std::string text = fmt::format(
       "{}, {}, {} thread{}: reads {:.1f} GB/s, {:.0f} GFLOP/s f32, {:.0f} bf16, {:.0f} Gop/s "
       "int8\n"
-      "{}, {} weights, drafts {}, {} repetitions\n\n",
+      "{}, {} weights, drafts {}, {} keys and values, {} repetitions\n\n",
       m.cpu, m.isa, m.threads, m.threads == 1 ? "" : "s", m.read_gbps, m.fma_gflops, m.bf16_gflops,
-      m.int8_gops, report.model, report.weights, report.draft_weights, report.reps);
+      m.int8_gops, report.model, report.weights, report.draft_weights, report.kv_type, report.reps);
   text +=
       fmt::format("{:<10}{:>6}{:>9}{:>10}{:>10}{:>10}{:>8}{:>9}{:>11}{:>9}\n", "case", "rows",
                   "context", "min ms", "median", "max", "GB/s", "GFLOP/s", "x one row", "x limit");

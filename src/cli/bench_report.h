@@ -13,6 +13,7 @@ struct BenchReport {
   std::string model;          ///< what was measured
   std::string weights;        ///< runtime format
   std::string draft_weights;  ///< draft_weights_name()
+  std::string kv_type;        ///< of cached keys and values
   int reps = 0;
   BenchRun run;
 };

@@ -37,7 +37,7 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"--parallel --max-num-seqs --decode-batch-size",
      "it is a flag of serve; generate and plan have --batch"},
     {"--dtype --quantization", "--weights says the format: auto, f32, bf16, q8 or q4"},
-    {"--kv-cache-dtype", "--cache-type-k and --cache-type-v say the types of keys and values"},
+    {"--kv-cache-dtype", "--kv-type says the type of keys and values: bf16, f32 or q8"},
     {"--block-size", "blocks of keys and values hold 64 tokens"},
     {"-cb --cont-batching -nocb --no-cont-batching --enable-chunked-prefill "
      "--no-enable-chunked-prefill",

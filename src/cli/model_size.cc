@@ -158,8 +158,7 @@ ModelSize measure_model(const OpenedModel& model, const ModelFlags& flags) {
 
 KvLayout kv_layout(const ModelConfig& config, const ModelFlags& flags) {
   const KvType usual = usual_kv_type(weight_format(flags.weights));
-  return kv_layout(config, kv_type(flags.key_type).value_or(usual),
-                   kv_type(flags.value_type).value_or(usual));
+  return kv_layout(config, key_type(flags).value_or(usual), value_type(flags).value_or(usual));
 }
 
 int64_t kv_bytes_per_token(const KvLayout& layout) {

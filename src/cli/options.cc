@@ -175,14 +175,12 @@ CLI::Validator number_in(double least, double most) {
       "");
 }
 
-CLI::Validator kv_type_name() {
+CLI::Validator check_kv_type() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
-        if (text == "bf16" || text == "f32") return {};
+        if (text == "bf16" || text == "f32" || text == "q8" || text == "q8_0") return {};
         return fmt::format(
-            "expected bf16 or f32, found \"{}\" (there is no f16 and no quantised cache; bf16 "
-            "takes "
-            "as many bytes as f16)",
+            "expected bf16, f32 or q8, found \"{}\" (bf16 takes as many bytes as f16)",
             printable(text));
       },
       "");
@@ -220,6 +218,14 @@ void add_draft_weights_flag(CLI::App& app, std::string& draft_weights) {
       ->group("Model");
 }
 
+void add_kv_type_flag(CLI::App& app, std::string& type) {
+  app.add_option("--kv-type", type,
+                 "type of cached keys and values: bf16, f32, q8 (default: f32 with f32 weights, "
+                 "else bf16)")
+      ->check(check_kv_type())
+      ->group("Model");
+}
+
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   const char* group = "Model";
   add_model_flag(app, flags.model);
@@ -240,11 +246,12 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->check(number_in(1, 65536))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--cache-type-k", flags.key_type, "(-ctk) type of cached keys")
-      ->check(kv_type_name())
+  add_kv_type_flag(app, flags.kv_type);
+  app.add_option("--cache-type-k", flags.key_type, "(-ctk) type of cached keys alone")
+      ->check(check_kv_type())
       ->group(group);
-  app.add_option("--cache-type-v", flags.value_type, "(-ctv) type of cached values")
-      ->check(kv_type_name())
+  app.add_option("--cache-type-v", flags.value_type, "(-ctv) type of cached values alone")
+      ->check(check_kv_type())
       ->group(group);
 }
 
@@ -328,7 +335,21 @@ WeightFormat weight_format(const std::string& name) {
 
 std::optional<KvType> kv_type(const std::string& name) {
   if (name.empty()) return std::nullopt;
+  if (name == "q8" || name == "q8_0") return KvType::kQ8;  // the latter is llama.cpp's name
   return name == "f32" ? KvType::kF32 : KvType::kBF16;
+}
+
+const char* kv_type_name(KvType type) {
+  if (type == KvType::kQ8) return "q8";
+  return type == KvType::kF32 ? "f32" : "bf16";
+}
+
+std::optional<KvType> key_type(const ModelFlags& flags) {
+  return kv_type(flags.key_type.empty() ? flags.kv_type : flags.key_type);
+}
+
+std::optional<KvType> value_type(const ModelFlags& flags) {
+  return kv_type(flags.value_type.empty() ? flags.kv_type : flags.value_type);
 }
 
 const char* consensus_name(Consensus consensus) {
@@ -357,8 +378,8 @@ LoadOptions load_options(const ModelFlags& flags, int64_t batch) {
   options.diffusion = flags.view != "ar";
   options.weights = weight_format(flags.weights);
   options.draft_weights = draft_weights(flags.draft_weights);
-  options.key_type = kv_type(flags.key_type);
-  options.value_type = kv_type(flags.value_type);
+  options.key_type = key_type(flags);
+  options.value_type = value_type(flags);
   options.threads = flags.threads;
   options.max_seq_len = flags.context.value_or(kDefaultContext);
   options.ubatch = flags.ubatch;

@@ -19,7 +19,8 @@ struct ModelFlags {
   std::string view;  ///< "dual", "ar" or "": dual where the model has a diffusion view
   std::string weights = "auto";
   std::string draft_weights = "auto";
-  std::string key_type, value_type;  ///< "bf16", "f32" or "": what suits the weights
+  std::string kv_type;  ///< of keys and values: "bf16", "f32", "q8" or "": what suits the weights
+  std::string key_type, value_type;  ///< of one of them, or "": as kv_type says
   int threads = 0;
   std::optional<int64_t> context;  ///< unset: kDefaultContext
   int64_t ubatch = 512;
@@ -56,6 +57,7 @@ void add_model_flag(CLI::App& app, std::string& model);
 void add_view_flags(CLI::App& app, ModelFlags& flags);  ///< --adapter and --view
 void add_threads_flag(CLI::App& app, int& threads);
 void add_draft_weights_flag(CLI::App& app, std::string& draft_weights);
+void add_kv_type_flag(CLI::App& app, std::string& type);
 /// All of ModelFlags.
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
@@ -71,14 +73,19 @@ int64_t parse_draft_max(const std::string& text);
 CLI::Validator number_in(double least, double most);
 
 /// For the type of cached keys or values.
-CLI::Validator kv_type_name();
+CLI::Validator check_kv_type();
 
 /// Names of enum values, as flags and reports have them.
 WeightFormat weight_format(const std::string& name);
 DraftWeights draft_weights(const std::string& name);
 std::optional<KvType> kv_type(const std::string& name);
+const char* kv_type_name(KvType type);
 const char* consensus_name(Consensus consensus);
 const char* finish_reason_name(FinishReason reason);
+
+/// Types of cached keys and values as the flags have them; unset: what suits the weights.
+std::optional<KvType> key_type(const ModelFlags& flags);
+std::optional<KvType> value_type(const ModelFlags& flags);
 
 /// Error(kUsage) where no model was named.
 void require_model(const std::string& model);

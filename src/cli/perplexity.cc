@@ -25,9 +25,7 @@ class PerplexityCommand : public Command {
         ->check(number_in(0, 1024))
         ->capture_default_str()
         ->group("Model");
-    app.add_option("--cache-type-k", flags_.key_type, "(-ctk) type of cached keys and values")
-        ->check(kv_type_name())
-        ->group("Model");
+    add_kv_type_flag(app, flags_.kv_type);
     app.add_option("-f,--file", file_, "the text, - for stdin")->group("Input");
     app.add_option("-c,--ctx-size,--chunk", options_.chunk,
                    "tokens a chunk; each starts with an empty context")
@@ -54,8 +52,7 @@ class PerplexityCommand : public Command {
       reference = dequantized(loaded.model, pool);
     }
     options_.reference = reference ? &*reference : nullptr;
-    options_.kv_type =
-        kv_type(flags_.key_type).value_or(usual_kv_type(weight_format(flags_.weights)));
+    options_.kv_type = key_type(flags_).value_or(usual_kv_type(weight_format(flags_.weights)));
     ProgressLine progress("perplexity");
     auto options = options_;
     options.progress = [&](double share) { progress.update(share); };

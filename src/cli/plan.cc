@@ -110,7 +110,8 @@ class PlanCommand : public Command {
     text += line(budget_gb_ ? "budget" : "available here", plan.budget);
     text +=
         "\nKV cache = 2 x layers x KV heads x head_dim x bytes of the type x tokens, in blocks of "
-        "64 tokens, for both views together.\nThe article's 2 x tokens x hidden x batch x 4 a "
+        "64 tokens, for both views together\n(q8: head_dim + 4 bytes for a head and its "
+        "scale).\nThe article's 2 x tokens x hidden x batch x 4 a "
         "layer ignores that heads share keys and values, and doubles bf16.\n\n";
     text += fmt::format("fits: {}\n", plan.fits() ? "yes" : "no");
     text +=

@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* kv_type_name(KvType type) { return type == KvType::kF32 ? "f32" : "bf16"; }
-
 // JSON has no infinity; a ban is the string that the flag takes.
 Json bias_json(const SamplingOptions& sampling) {
   Json list = Json::array();

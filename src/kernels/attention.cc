@@ -252,8 +252,6 @@ class AttentionCall {
     group.head_dim = layout_.head_dim;
     group.scale = scale_;
     set_blocks(band, kv_head, chunk, most, &group);
-    const auto kernel =
-        kernels_.chunk[static_cast<int>(layout_.key_type)][static_cast<int>(layout_.value_type)];
     const int64_t queries = active_rows * group_heads_;
     const int64_t groups = (queries + kernels_.max_queries - 1) / kernels_.max_queries;
     std::array<std::pair<int64_t, int64_t>, kMaxGroupQueries> ids;  // row, head
@@ -268,7 +266,7 @@ class AttentionCall {
         group.tokens[q] = tokens_in(band, row, chunk);
         group.partials[q] = target(q, row, head);
       }
-      kernel(group);
+      kernels_.chunk(group, layout_.key_type, layout_.value_type);
       for (int q = 0; q < group.count; ++q) {
         done(ids[static_cast<size_t>(q)].first, ids[static_cast<size_t>(q)].second,
              group.partials[q]);

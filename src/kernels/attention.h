@@ -16,7 +16,7 @@ inline constexpr int64_t kKvBlockTokens = 64;
 /// How keys and values of kKvBlockTokens tokens lie in one block of memory: layers outermost; in a
 /// layer the keys of every head, then the values of every head. Keys are in panels of 16 tokens
 /// with the tokens in lanes (so that a row's scores are 16 independent chains over head_dim);
-/// values are [tokens, head_dim].
+/// values are [tokens, head_dim]. In q8 a head's codes are followed by its f32 scales, one a token.
 struct KvLayout {
   int64_t layers = 0;
   int64_t kv_heads = 0;
@@ -24,17 +24,25 @@ struct KvLayout {
   KvType key_type = KvType::kBF16;
   KvType value_type = KvType::kBF16;
 
-  size_t key_bytes() const {
-    return type_bytes(key_type) * static_cast<size_t>(kKvBlockTokens * head_dim);
-  }
-  size_t value_bytes() const {
-    return type_bytes(value_type) * static_cast<size_t>(kKvBlockTokens * head_dim);
-  }
+  size_t key_bytes() const { return head_bytes(key_type); }
+  size_t value_bytes() const { return head_bytes(value_type); }
   size_t layer_bytes() const {
     return (key_bytes() + value_bytes()) * static_cast<size_t>(kv_heads);
   }
   size_t block_bytes() const { return layer_bytes() * static_cast<size_t>(layers); }
-  static constexpr size_t type_bytes(KvType type) { return type == KvType::kBF16 ? 2 : 4; }
+  /// Of one element, without its share of a scale.
+  static constexpr size_t type_bytes(KvType type) {
+    return type == KvType::kQ8 ? 1 : type == KvType::kBF16 ? 2 : 4;
+  }
+  /// Where the scales of a q8 head begin.
+  size_t scale_offset() const { return static_cast<size_t>(kKvBlockTokens * head_dim); }
+
+ private:
+  /// Keys or values of one head.
+  size_t head_bytes(KvType type) const {
+    const size_t codes = type_bytes(type) * static_cast<size_t>(kKvBlockTokens * head_dim);
+    return type == KvType::kQ8 ? codes + sizeof(float) * kKvBlockTokens : codes;
+  }
 };
 
 /// Error(kInput) where the kernels cannot serve the layout: all sizes positive, head_dim a multiple
@@ -42,7 +50,10 @@ struct KvLayout {
 void check_kv_layout(const KvLayout& layout);
 
 /// Writes the keys and values [kv_heads * head_dim each] of one token into slot [0, kKvBlockTokens)
-/// of a block, rounded to the cache types (round to nearest even).
+/// of a block, rounded to the cache types (round to nearest even). In q8 the scale of a head is its
+/// largest magnitude / 127 (0 where that is no normal number) and a code is x * (1 / scale)
+/// rounded; a head with an element that is not finite becomes NaN as a whole, and nothing but that
+/// head.
 void write_kv(const KvLayout& layout, int64_t layer, std::byte* block, int64_t slot,
               const float* key, const float* value);
 

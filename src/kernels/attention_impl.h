@@ -25,7 +25,10 @@ struct AttentionImpl {
   /// Two rows of a key panel: dimensions d and d + 1 of its 16 tokens.
   template <KvType kType>
   static void load_keys(const std::byte* p, V* even, V* odd) {
-    if constexpr (kType == KvType::kBF16) {
+    if constexpr (kType == KvType::kQ8) {
+      *even = V::load_i8(p);
+      *odd = V::load_i8(p + 16);
+    } else if constexpr (kType == KvType::kBF16) {
       V::load_bf16_pairs(p, even, odd);
     } else {
       const float* lanes = reinterpret_cast<const float*>(p);
@@ -35,7 +38,9 @@ struct AttentionImpl {
   }
   template <KvType kType>
   static V load_values(const std::byte* p) {
-    if constexpr (kType == KvType::kBF16) {
+    if constexpr (kType == KvType::kQ8) {
+      return V::load_i8(p);
+    } else if constexpr (kType == KvType::kBF16) {
       return V::load_bf16(p);
     } else {
       return V::load(reinterpret_cast<const float*>(p));
@@ -53,6 +58,11 @@ struct AttentionImpl {
   // Into the L2 cache: measured a third faster than into L1, which the block at hand fills.
   static void fetch(const std::byte* p, ptrdiff_t ahead, int64_t bytes) {
     for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + ahead + i, 0, 2);
+  }
+
+  /// The scales of a q8 head whose codes begin there.
+  static const float* scales_of(const std::byte* codes, int64_t head_dim) {
+    return reinterpret_cast<const float*>(codes + kKvBlockTokens * head_dim);
   }
 
   using Scores = float[kMaxGroupQueries][kChunkTokens];
@@ -92,16 +102,29 @@ struct AttentionImpl {
       }
     }
 #pragma GCC unroll 8
-    for (int q = 0; q < kQueries; ++q) {
+    for (int w = 0; w < kWidth; ++w) {
+      V scale = V::broadcast(group.scale);
+      if constexpr (kType == KvType::kQ8) {
+        const float* scales = scales_of(group.keys[panel / kPanels], group.head_dim);
+        scale = scale * V::load(scales + 16 * (panel % kPanels + w));
+      }
 #pragma GCC unroll 8
-      for (int w = 0; w < kWidth; ++w) {
-        (sum[q][w] * V::broadcast(group.scale)).store(scores[q] + 16 * (panel + w));
+      for (int q = 0; q < kQueries; ++q) {
+        (sum[q][w] * scale).store(scores[q] + 16 * (panel + w));
       }
     }
   }
 
+  template <KvType kType, int kQueries>
+  static void score(const ChunkGroup& group, int tokens, Scores& scores) {
+    constexpr int kWidth = tile_width(kQueries, kPanels);
+    for (int panel = 0; panel * 16 < tokens; panel += kWidth) {
+      score_tile<kType, kQueries, kWidth>(group, panel, scores);
+    }
+  }
+
   /// scores [tokens] become exponentials; the partial gets their largest and their sum. Lanes
-  /// beyond the tokens hold anything before and zero after.
+  /// beyond the tokens hold anything before and after.
   static void softmax(int tokens, float* scores, float* partial) {
     const V lowest = V::broadcast(-std::numeric_limits<float>::infinity());
     V best = lowest;
@@ -178,51 +201,82 @@ struct AttentionImpl {
     }
   }
 
-  template <KvType kKeys, KvType kValues, int kQueries>
-  static void chunk_of(const ChunkGroup& group) {
+  /// A value's scale goes into the weight of its token.
+  static void scale_weights(const ChunkGroup& group, int tokens, float* weights) {
+    for (int i = 0; i < tokens; i += 16) {
+      const int block = i / static_cast<int>(kKvBlockTokens);
+      const float* scales = scales_of(group.values[block], group.head_dim);
+      const V scale = V::load(scales + i % kKvBlockTokens);
+      (V::load(weights + i) * scale).store(weights + i);
+    }
+  }
+
+  template <KvType kType, int kQueries>
+  static void weigh_values(const ChunkGroup& group, int shared, Scores& weights) {
+    if constexpr (kType == KvType::kQ8) {
+      for (int q = 0; q < kQueries; ++q) scale_weights(group, group.tokens[q], weights[q]);
+    }
+    add_values<kType, kQueries>(group, 0, 0, shared, weights);
+    // Values that only some queries see: never load what a query must not see, 0 * NaN is NaN.
+    for (int q = 0; q < kQueries; ++q) {
+      if (group.tokens[q] > shared) {
+        add_values<kType, 1>(group, q, shared, group.tokens[q], weights);
+      }
+    }
+  }
+
+  template <int kQueries>
+  static void chunk_of(const ChunkGroup& group, KvType key_type, KvType value_type) {
     alignas(64) Scores scores;
     int shared = group.tokens[0], most = group.tokens[0];
     for (int q = 1; q < kQueries; ++q) {
       shared = group.tokens[q] < shared ? group.tokens[q] : shared;
       most = group.tokens[q] > most ? group.tokens[q] : most;
     }
-    constexpr int kWidth = tile_width(kQueries, kPanels);
-    for (int panel = 0; panel * 16 < most; panel += kWidth) {
-      score_tile<kKeys, kQueries, kWidth>(group, panel, scores);
+    switch (key_type) {
+      case KvType::kBF16:
+        score<KvType::kBF16, kQueries>(group, most, scores);
+        break;
+      case KvType::kF32:
+        score<KvType::kF32, kQueries>(group, most, scores);
+        break;
+      case KvType::kQ8:
+        score<KvType::kQ8, kQueries>(group, most, scores);
+        break;
     }
     for (int q = 0; q < kQueries; ++q) {
       clear(group.partials[q], group.head_dim);
       softmax(group.tokens[q], scores[q], group.partials[q]);
     }
-    add_values<kValues, kQueries>(group, 0, 0, shared, scores);
-    // Values that only some queries see: never load what a query must not see, 0 * NaN is NaN.
-    for (int q = 0; q < kQueries; ++q) {
-      if (group.tokens[q] > shared) {
-        add_values<kValues, 1>(group, q, shared, group.tokens[q], scores);
-      }
+    switch (value_type) {
+      case KvType::kBF16:
+        return weigh_values<KvType::kBF16, kQueries>(group, shared, scores);
+      case KvType::kF32:
+        return weigh_values<KvType::kF32, kQueries>(group, shared, scores);
+      case KvType::kQ8:
+        return weigh_values<KvType::kQ8, kQueries>(group, shared, scores);
     }
   }
 
-  template <KvType kKeys, KvType kValues>
-  static void chunk(const ChunkGroup& group) {
+  static void chunk(const ChunkGroup& group, KvType key_type, KvType value_type) {
     switch (group.count) {
       case 1:
-        return chunk_of<kKeys, kValues, 1>(group);
+        return chunk_of<1>(group, key_type, value_type);
       case 2:
-        return chunk_of<kKeys, kValues, 2>(group);
+        return chunk_of<2>(group, key_type, value_type);
       case 3:
-        return chunk_of<kKeys, kValues, 3>(group);
+        return chunk_of<3>(group, key_type, value_type);
       default:
         break;
     }
     if constexpr (V::kMaxQueries > 3) {
       switch (group.count) {
         case 4:
-          return chunk_of<kKeys, kValues, 4>(group);
+          return chunk_of<4>(group, key_type, value_type);
         case 5:
-          return chunk_of<kKeys, kValues, 5>(group);
+          return chunk_of<5>(group, key_type, value_type);
         case 6:
-          return chunk_of<kKeys, kValues, 6>(group);
+          return chunk_of<6>(group, key_type, value_type);
         default:
           break;
       }
@@ -258,12 +312,7 @@ struct AttentionImpl {
   }
 
   static constexpr AttentionKernels table() {
-    constexpr KvType kBF16 = KvType::kBF16, kF32 = KvType::kF32;
-    return {V::kMaxQueries,
-            {{chunk<kBF16, kBF16>, chunk<kBF16, kF32>}, {chunk<kF32, kBF16>, chunk<kF32, kF32>}},
-            clear,
-            merge,
-            finish};
+    return {V::kMaxQueries, chunk, clear, merge, finish};
   }
 };
 

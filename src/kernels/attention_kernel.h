@@ -38,8 +38,8 @@ struct ChunkGroup {
 /// The kernels of one instruction set.
 struct AttentionKernels {
   int max_queries;
-  /// Fills the partial of every query. By [key type][value type].
-  void (*chunk[2][2])(const ChunkGroup& group);
+  /// Fills the partial of every query.
+  void (*chunk)(const ChunkGroup& group, KvType key_type, KvType value_type);
   /// An empty state: the partial over no keys.
   void (*clear)(float* state, int64_t head_dim);
   /// Adds a chunk's partial to the state of the chunks before it.

@@ -33,6 +33,11 @@ struct VecAvx2 {
     return {widen(_mm256_cvtepu16_epi32(_mm_loadu_si128(bits))),
             widen(_mm256_cvtepu16_epi32(_mm_loadu_si128(bits + 1)))};
   }
+  static VecAvx2 load_i8(const void* p) {
+    const __m128i codes = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(codes, 8)))};
+  }
   static void load_bf16_pairs(const void* p, VecAvx2* first, VecAvx2* second) {
     const __m256i* pairs = static_cast<const __m256i*>(p);
     const __m256i high = _mm256_set1_epi32(-65536);

@@ -35,6 +35,10 @@ struct VecAvx512 {
     __m256i bits = _mm256_loadu_si256(static_cast<const __m256i*>(p));
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
   }
+  static VecAvx512 load_i8(const void* p) {
+    __m128i codes = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes))};
+  }
   static void load_bf16_pairs(const void* p, VecAvx512* first, VecAvx512* second) {
     __m512i bits = _mm512_loadu_si512(p);
     first->v = _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));

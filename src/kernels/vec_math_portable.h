@@ -54,6 +54,15 @@ struct VecPortable {
       return (Part)IntPart{b[0] << 16, b[1] << 16, b[2] << 16, b[3] << 16};
     });
   }
+  /// 16 integers of 8 bits in order.
+  static VecPortable load_i8(const void* p) {
+    int8_t codes[16];
+    std::memcpy(codes, p, sizeof(codes));
+    return make([&](int i) {
+      const int8_t* c = codes + 4 * i;
+      return __builtin_convertvector((IntPart{c[0], c[1], c[2], c[3]}), Part);
+    });
+  }
   /// 16 pairs of bf16: the first of each pair, and the second.
   static void load_bf16_pairs(const void* p, VecPortable* first, VecPortable* second) {
     IntPart bits[kParts];

@@ -81,6 +81,7 @@ BenchReport report_of(const std::vector<BenchCase>& cases) {
   BenchReport report;
   report.model = "a model";
   report.weights = "bf16";
+  report.kv_type = "q8";
   report.reps = 1;
   report.run = run_bench(cases, 1, kProbe, [](double) {});
   return report;
@@ -100,9 +101,9 @@ TEST(Bench, JsonHasTheKeysAndTheBreakEven) {
             (std::set<std::string>{"cpu", "isa", "threads", "read_gbps", "fma_gflops", "int8_gops",
                                    "bf16_gflops"}));
   for (const auto& c : json.at("cases")) {
-    EXPECT_EQ(keys(c), (std::set<std::string>{"name", "weights", "rows", "context", "seconds",
-                                              "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
-                                              "ratio_to_limit"}));
+    EXPECT_EQ(keys(c), (std::set<std::string>{"name", "weights", "kv_type", "rows", "context",
+                                              "seconds", "gbps", "gflops", "limit_seconds",
+                                              "ratio_to_one_row", "ratio_to_limit"}));
   }
   ASSERT_EQ(json.at("probes").size(), 2u);
   for (const auto& probe : json["probes"]) {

@@ -7,7 +7,7 @@ import statistics
 
 from program import DEMO, ROOT, TINY, ProgramTest, main
 
-CASE_KEYS = ["name", "weights", "rows", "context", "seconds", "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
+CASE_KEYS = ["name", "weights", "kv_type", "rows", "context", "seconds", "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
              "ratio_to_limit"]
 RATES = ["read_gbps", "fma_gflops", "int8_gops"]
 
@@ -33,7 +33,7 @@ class Bench(ProgramTest):
         for case in report["cases"]:
             self.assertEqual(list(case), CASE_KEYS)
             self.assertEqual(case["weights"], "bf16")
-            for key in CASE_KEYS[4:]:
+            for key in CASE_KEYS[5:]:
                 self.assertGreater(case[key], 0, case)
             self.assertAlmostEqual(case["seconds"] / case["limit_seconds"], case["ratio_to_limit"])
             one = by_name["rows" if case["name"] == "rows" else "decode", 1]

@@ -120,7 +120,17 @@ class WrongFlags(ProgramTest):
 
     def test_flags_of_llama_cpp_that_mean_something_else(self):
         self.refuse(2, "no flag -b here: llama.cpp's logical batch does not exist: -ub says .*--batch", "generate", "-m", TINY, "-b", "512")
-        self.refuse(2, "expected bf16 or f32, found .f16. .*bf16 takes as many bytes as f16", "run", "-m", TINY, "-ctk", "f16", "x")
+        self.refuse(2, "expected bf16, f32 or q8, found .f16. .*bf16 takes as many bytes as f16", "run", "-m", TINY, "-ctk", "f16", "x")
+
+    def test_types_of_keys_and_values(self):
+        for flags, types in (([], ("bf16", "bf16")), (["--kv-type", "q8"], ("q8", "q8")), (["-ctk", "q8_0"], ("q8", "bf16")),
+                             (["-ctv=f32", "--kv-type", "q8_0"], ("q8", "f32"))):
+            with self.subTest(flags=flags):
+                settings = self.answer("-n", "2", "--weights", "bf16", *flags, "a")["settings"]
+                self.assertEqual((settings["cache_type_k"], settings["cache_type_v"]), types)
+        for flag, size in (("f32", 64 * 4), ("bf16", 64 * 2), ("q8", 64 + 4)):
+            plan = json.loads(self.succeed("plan", TINY, "--kv-type", flag, "--json"))
+            self.assertEqual(plan["kv_bytes_per_token"], 2 * 4 * 2 * size)
 
     def test_draft_flags_without_the_dual_view(self):
         run = ["run", "-m", TINY, "--raw", "-n", "2", "--temp", "0", "-p", "a"]
@@ -147,7 +157,7 @@ class WrongFlags(ProgramTest):
 
     def test_values_out_of_range(self):
         cases = [("--temp", "-1"), ("--temp", "nan"), ("--temp", "hot"), ("--top-p", "1.5"), ("--min-p", "inf"),
-                 ("-n", "-2"), ("-n", "1e99"), ("-c", "-1"), ("-t", "-3"), ("-ub", "0"), ("-ctk", "q4"),
+                 ("-n", "-2"), ("-n", "1e99"), ("-c", "-1"), ("-t", "-3"), ("-ub", "0"), ("-ctk", "q4"), ("--kv-type", "q4_0"),
                  ("--view", "both"), ("--weights", "q3"), ("--draft-max", "many"), ("--draft-max", "-2"),
                  ("--consensus", "maybe"), ("--consensus-threshold", "-1"), ("--seed", "-7"),
                  ("--logit-bias", "seven"), ("--logit-bias", "7"), ("--logit-bias", "7+nan"),

@@ -1,9 +1,10 @@
 // The lossless matrix: what the dual view writes is, token for token, what plain AR writes.
-// {f32, bf16, q8, q4} x {block 2, 3, 8, 32, auto} x {greedy, three sampled settings, penalties
-// sampled and greedy} x {1, 2, 3 threads} x {prefill in one chunk, chunks of 1, 7, 64} x {tiny,
-// SmolLM2-135M}, and runs with --ignore-eos to the context limit. Over threads and chunks the
-// draft weights {same, q8, q4} take turns. The reference of a (model, format, sampling, prompt) is
-// one plain AR run with one thread and one chunk, so the matrix also compares threads and chunks.
+// {f32, bf16, q8, q4, bf16 and q8 with keys and values in q8} x {block 2, 3, 8, 32, auto} x
+// {greedy, three sampled settings, penalties sampled and greedy} x {1, 2, 3 threads} x {prefill in
+// one chunk, chunks of 1, 7, 64} x {tiny, SmolLM2-135M}, and runs with --ignore-eos to the context
+// limit. Over threads and chunks the draft weights {same, q8, q4} take turns. The reference of a
+// (model, format, sampling, prompt) is one plain AR run with one thread and one chunk, so the
+// matrix also compares threads and chunks.
 //
 //   lossless_matrix --quick    a slice, for make test
 //   lossless_matrix --full [--resume FILE] [--minutes N]
@@ -14,7 +15,9 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -24,9 +27,18 @@
 namespace orthrus {
 namespace {
 
-constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBF16, WeightFormat::kQ8,
-                                     WeightFormat::kQ4};
-constexpr const char* kFormatNames[] = {"f32", "bf16", "q8", "q4"};
+struct Format {
+  const char* name;
+  WeightFormat weights;
+  std::optional<KvType> kv;  // unset: what suits the weights
+};
+constexpr Format kFormats[] = {{"f32", WeightFormat::kF32, {}},
+                               {"bf16", WeightFormat::kBF16, {}},
+                               {"q8", WeightFormat::kQ8, {}},
+                               {"q4", WeightFormat::kQ4, {}},
+                               {"bf16 kv q8", WeightFormat::kBF16, KvType::kQ8},
+                               {"q8 kv q8", WeightFormat::kQ8, KvType::kQ8}};
+constexpr int kFormatCount = static_cast<int>(std::size(kFormats));
 constexpr int64_t kBlocks[] = {2, 3, 8, 32, 0};  // 0: automatic
 constexpr int kThreads[] = {1, 2, 3};
 constexpr int64_t kChunks[] = {512, 1, 7, 64};
@@ -114,7 +126,7 @@ class Matrix {
         if (out_of_time()) return stop_early();
         cell(c);
       }
-      for (int format = 0; format < 4; ++format) {
+      for (int format = 0; format < kFormatCount; ++format) {
         if (out_of_time()) return stop_early();
         if (scale_.full || (model == 0 && format % 2 == 1)) context_limit(model, format);
       }
@@ -142,7 +154,7 @@ class Matrix {
   /// of both models' own views have 8 rows.
   static std::vector<Cell> cells(int model) {
     std::vector<Cell> all;
-    for (int format = 0; format < 4; ++format) {
+    for (int format = 0; format < kFormatCount; ++format) {
       for (int threads : kThreads) {
         for (int64_t chunk : kChunks) {
           for (bool copy : {false, true}) {
@@ -160,15 +172,17 @@ class Matrix {
   }
 
   static std::string name(const Cell& c) {
-    return std::string(c.model == 0 ? "tiny" : "smollm2") + " " + kFormatNames[c.format] +
+    return std::string(c.model == 0 ? "tiny" : "smollm2") + " " + kFormats[c.format].name +
            " block " + (c.block ? std::to_string(c.block) : "auto") + " " + kSamplings[c.sampling] +
            " threads " + std::to_string(c.threads) + " chunk " + std::to_string(c.chunk) +
            " drafts " + kDraftNames[drafts(c)];
   }
 
   LoadOptions load_options(const Cell& c) const {
-    LoadOptions options = c.model == 0 ? tiny_options(kFormats[c.format], c.threads, c.chunk)
-                                       : demo_options(kFormats[c.format], c.threads, c.chunk);
+    const Format& format = kFormats[c.format];
+    LoadOptions options = c.model == 0 ? tiny_options(format.weights, c.threads, c.chunk)
+                                       : demo_options(format.weights, c.threads, c.chunk);
+    options.key_type = options.value_type = format.kv;
     if (c.copy) options.adapter = "copy";
     options.draft_weights = kDraftWeights[drafts(c)];
     options.max_seq_len = 1024;
@@ -371,7 +385,7 @@ class Matrix {
 
 int main(int argc, char** argv) {
   Scale scale;
-  scale.stride = 13;
+  scale.stride = 19;
   std::string resume;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--full")) {

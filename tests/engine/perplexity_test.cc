@@ -68,12 +68,13 @@ void expect_close(const char* what, const PerplexityResult& result, double share
 TEST(Perplexity, TinyCheckpointKeepsItsQuality) {
   const std::vector<int32_t> tokens = tiny_tokens();
   ASSERT_GT(tokens.size(), 2000u);
-  const auto run = [&](WeightFormat format) {
-    return tiny_against_f32(format, tokens, KvType::kBF16);
+  const auto run = [&](WeightFormat format, KvType kv = KvType::kBF16) {
+    return tiny_against_f32(format, tokens, kv);
   };
   expect_close("tiny q8", run(WeightFormat::kQ8), 0.005);
   expect_close("tiny q4", run(WeightFormat::kQ4), 0.01);
   expect_close("tiny bf16", run(WeightFormat::kBF16), 0.005);
+  expect_close("tiny f32, keys and values q8", run(WeightFormat::kF32, KvType::kQ8), 0.005);
 }
 
 // The file's 4 bits and its 8-bit embedding stay as they are in q8 and in q4: one run serves both,
@@ -85,6 +86,8 @@ TEST(Perplexity, DemoModelKeepsItsQuality) {
   const std::vector<int32_t> tokens = demo.tokenizer.encode(question_text());
   ASSERT_GT(tokens.size(), 2500u);
   expect_close("demo", against_f32(demo.model, tokens, pool, KvType::kBF16), 0.005);
+  expect_close("demo, keys and values q8", against_f32(demo.model, tokens, pool, KvType::kQ8),
+               0.005);
 }
 
 /// A model whose matrices all are f32, packed anew as load_model packs float files.

@@ -27,8 +27,15 @@ std::vector<Isa> supported_isas() {
   return isas;
 }
 
-float rounded(KvType type, float x) {
-  return type == KvType::kBF16 ? bf16_to_f32(f32_to_bf16(x)) : x;
+/// Element i of a head [n] as the cache has it.
+double rounded(KvType type, const float* head, int64_t n, int64_t i) {
+  const float x = head[i];
+  if (type == KvType::kF32) return x;
+  if (type == KvType::kBF16) return bf16_to_f32(f32_to_bf16(x));
+  float largest = 0;
+  for (int64_t j = 0; j < n; ++j) largest = std::max(largest, std::fabs(head[j]));
+  const float scale = largest / 127.0f;
+  return static_cast<double>(std::nearbyint(x * (1.0f / scale))) * scale;
 }
 
 /// Keys and values of a sequence, as floats (what was written) and in cache blocks. Everything that
@@ -53,8 +60,11 @@ class Sequence {
         if (layer != 0) std::reverse(key.begin(), key.end());
         write(t, layer, key.data(), value.data());
       }
-      keys_.push_back(std::move(key));
-      values_.push_back(std::move(value));
+      for (int64_t i = 0; i < width(); ++i) {
+        const int64_t n = layout.head_dim, head = i / n * n;
+        keys_.push_back(rounded(layout.key_type, key.data() + head, n, i - head));
+        values_.push_back(rounded(layout.value_type, value.data() + head, n, i - head));
+      }
     }
   }
 
@@ -75,17 +85,17 @@ class Sequence {
   }
   const std::vector<std::byte*>& blocks() const { return blocks_; }
   double key(int64_t token, int64_t i) const {
-    return rounded(layout_.key_type, keys_[static_cast<size_t>(token)][static_cast<size_t>(i)]);
+    return keys_[static_cast<size_t>(token * width() + i)];
   }
   double value(int64_t token, int64_t i) const {
-    return rounded(layout_.value_type, values_[static_cast<size_t>(token)][static_cast<size_t>(i)]);
+    return values_[static_cast<size_t>(token * width() + i)];
   }
 
  private:
   KvLayout layout_;
   std::vector<std::unique_ptr<uint32_t[]>> memory_;
   std::vector<std::byte*> blocks_;
-  std::vector<std::vector<float>> keys_, values_;  // of the last layer written
+  std::vector<double> keys_, values_;  // [tokens, width], of the last layer written, as cached
 };
 
 struct Query {
@@ -198,10 +208,10 @@ void expect_same(const std::vector<float>& a, const std::vector<float>& b, size_
 
 const std::vector<int64_t> kLengths = {1,   2,   15,  16,  17,  31,  32,  63,  64,  65,  127, 128,
                                        255, 256, 257, 300, 511, 512, 513, 700, 768, 769, 999, 1000};
-constexpr std::pair<KvType, KvType> kTypePairs[] = {{KvType::kBF16, KvType::kBF16},
-                                                    {KvType::kBF16, KvType::kF32},
-                                                    {KvType::kF32, KvType::kBF16},
-                                                    {KvType::kF32, KvType::kF32}};
+constexpr std::pair<KvType, KvType> kTypePairs[] = {
+    {KvType::kBF16, KvType::kBF16}, {KvType::kBF16, KvType::kF32}, {KvType::kF32, KvType::kBF16},
+    {KvType::kF32, KvType::kF32},   {KvType::kQ8, KvType::kQ8},    {KvType::kQ8, KvType::kBF16},
+    {KvType::kF32, KvType::kQ8}};
 
 class AttentionTest : public testing::TestWithParam<Isa> {
  protected:
@@ -349,6 +359,32 @@ TEST_P(AttentionTest, NaNInAQueryIsSeenInItsRowAlone) {
   }
 }
 
+// In q8 a head with an element that is not finite is NaN as a whole, for those who attend to it.
+TEST_P(AttentionTest, ATokenThatIsNotFiniteInQ8IsSeenByItsReadersAlone) {
+  KvLayout layout{1, 2, 64, KvType::kQ8, KvType::kQ8};
+  constexpr int64_t kBad = 37;
+  Sequence sequence(layout, 300, 14);
+  Problem problem(layout, 4, {{&sequence, kBad}, {&sequence, kBad + 1}, {&sequence, 300}});
+  const auto before = problem.run(context_);
+  const std::vector<float> good(128, 0.25f);
+  for (float bad :
+       {kNaN, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+    std::vector<float> head(good);
+    head[70] = bad;  // of the second of both heads
+    for (bool in_key : {true, false}) {
+      sequence.write(kBad, 0, in_key ? head.data() : good.data(),
+                     in_key ? good.data() : head.data());
+      const auto out = problem.run(context_);
+      expect_same(out[0], before[0], 0);
+      for (size_t row : {size_t{1}, size_t{2}}) {
+        for (size_t i = 0; i < out[row].size(); ++i) {
+          ASSERT_EQ(std::isnan(out[row][i]), i >= 128) << "row " << row << " output " << i;
+        }
+      }
+    }
+  }
+}
+
 // One key far above all others: the output is its value, exactly, wherever it stands.
 TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
   KvLayout layout{1, 1, 16, KvType::kF32, KvType::kF32};
@@ -386,6 +422,52 @@ TEST(WriteKv, PlacesAndRoundsEveryElement) {
       EXPECT_EQ(values[37 * 32 + d], value[static_cast<size_t>(head * 32 + d)]);
     }
   }
+}
+
+TEST(WriteKv, Q8RoundsToNearestEvenWithOneScaleAHead) {
+  KvLayout layout{2, 2, 32, KvType::kQ8, KvType::kQ8};
+  ASSERT_EQ(layout.key_bytes(), size_t{64 * 32 + 64 * 4});
+  std::vector<std::byte> block(layout.block_bytes(), std::byte{0x55});
+  // Powers of two times 127 have exact scales; halves between two codes go to the even one.
+  std::vector<float> key(64), value(64);
+  const std::vector<std::pair<float, int>> cases = {
+      {127, 127},  {-127, -127}, {0.5f, 0},     {1.5f, 2},   {2.5f, 2},     {-0.5f, 0},
+      {-1.5f, -2}, {-2.5f, -2},  {126.5f, 126}, {2.501f, 3}, {-3.499f, -3}, {0, 0}};
+  for (size_t i = 0; i < cases.size(); ++i) {
+    key[i] = cases[i].first * 0x1p-9f;
+    value[32 + i] = cases[i].first * 4;
+  }
+  key[40] = 1e-37f;  // 1e-37 / 127 is no normal number: scale 0
+  value[3] = -1000;  // alone in its head
+  write_kv(layout, 1, block.data(), 37, key.data(), value.data());
+  const std::byte* layer = block.data() + layout.layer_bytes();
+  const auto codes = [&](int64_t head) {
+    return reinterpret_cast<const int8_t*>(layer + static_cast<size_t>(head) * layout.key_bytes());
+  };
+  const auto scale = [&](int64_t head) {
+    return reinterpret_cast<const float*>(codes(head) + layout.scale_offset())[37];
+  };
+  const auto key_code = [&](int64_t head, size_t d) {
+    return codes(head)[2 * 16 * 32 + static_cast<int64_t>(d) * 16 + 5];
+  };
+  const auto value_code = [&](int64_t head, size_t d) {
+    return codes(2 + head)[37 * 32 + static_cast<int64_t>(d)];
+  };
+  EXPECT_EQ(scale(0), 0x1p-9f);
+  EXPECT_EQ(scale(1), 0);
+  EXPECT_EQ(scale(2), 1000.0f / 127);
+  EXPECT_EQ(scale(3), 4);
+  for (size_t d = 0; d < 32; ++d) {
+    const int expected = d < cases.size() ? cases[d].second : 0;
+    EXPECT_EQ(key_code(0, d), expected) << d;
+    EXPECT_EQ(key_code(1, d), 0) << d;
+    EXPECT_EQ(value_code(0, d), d == 3 ? -127 : 0) << d;
+    EXPECT_EQ(value_code(1, d), expected) << d;
+  }
+  // Nothing but the token's own bytes was written: 2 heads of 32 codes and a scale, keys and
+  // values.
+  EXPECT_EQ(std::count(block.begin(), block.end(), std::byte{0x55}),
+            static_cast<int64_t>(block.size()) - 4 * (32 + 4));
 }
 
 TEST(KvLayout, RefusesHeadSizesTheKernelsCannotServe) {

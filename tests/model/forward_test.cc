@@ -115,7 +115,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Case{WeightFormat::kF32, KvType::kF32, "f32"},
                                      Case{WeightFormat::kBF16, KvType::kBF16, "bf16"},
                                      Case{WeightFormat::kQ8, KvType::kBF16, "q8"},
-                                     Case{WeightFormat::kQ4, KvType::kF32, "q4"}),
+                                     Case{WeightFormat::kQ4, KvType::kF32, "q4"},
+                                     Case{WeightFormat::kQ8, KvType::kQ8, "q8_kv_q8"}),
                      testing::ValuesIn(supported_isas())),
     [](const auto& param) {
       return std::string(std::get<0>(param.param).name) + "_" +
