@@ -13,9 +13,8 @@ namespace {
 // Rows of one band go through a chunk together, so that its keys and values come from memory once.
 constexpr int64_t kBandRows = 32;
 
-// Up to so many bytes of partial results every (band, kv head, chunk) is a task of its own. Beyond
-// it there are so many rows that (band, kv head) are tasks enough, and the results stay in a
-// thread's scratch.
+// Where (band, kv head) would make few or uneven tasks, every (band, kv head, chunk) is one, up to
+// so many bytes of partial results. Otherwise the results stay in a thread's scratch.
 constexpr int64_t kMaxPartialBytes = int64_t{4} << 20;
 
 // Consecutive rows over the same blocks. Chunks [0, cached_chunks) are of the sequence, the
@@ -70,7 +69,7 @@ class AttentionCall {
   void plan(AttentionWorkspace& workspace) {
     const size_t band_bytes = align(rows_.size() * sizeof(Band));
     const int64_t states = kBandRows * group_heads_ + kMaxGroupQueries;
-    scratch_floats_ = states * partial_floats_;
+    scratch_floats_ = query_floats() + states * partial_floats_;
     const size_t scratch_bytes =
         static_cast<size_t>(pool_.size() * scratch_floats_) * sizeof(float);
     // The bands say how many partial results there are, and growing moves the workspace: so they
@@ -103,14 +102,19 @@ class AttentionCall {
       most_chunks = std::max(most_chunks, band.chunks());
     }
     bands_ = {bands, count};
+    int64_t most_work = 0, all_work = 0;
     for (Band& band : bands_) {
       band.first_partial = partials_count_;
       partials_count_ += band.rows * heads_ * band.chunks();
+      most_work = std::max(most_work, band.rows * band.chunks());
+      all_work += band.rows * band.chunks();
     }
     const int64_t bytes = partials_count_ * partial_floats_ * static_cast<int64_t>(sizeof(float));
     const int64_t whole_tasks = static_cast<int64_t>(count) * layout_.kv_heads;
-    split_chunks_ =
-        most_chunks > 1 && (bytes <= kMaxPartialBytes || whole_tasks < 4 * pool_.size());
+    // A long task among them would keep one thread while the others wait.
+    const bool uneven = 8 * pool_.size() * most_work > layout_.kv_heads * all_work;
+    split_chunks_ = most_chunks > 1 &&
+                    ((uneven && bytes <= kMaxPartialBytes) || whole_tasks < 4 * pool_.size());
     // The longest rows of a prefill are its last: they go first, so that threads end together.
     if (!split_chunks_) std::reverse(bands_.begin(), bands_.end());
     task_count_ = 0;
@@ -124,18 +128,40 @@ class AttentionCall {
     std::atomic<int64_t> next{0};
     pool_.run([&](int thread) {
       float* scratch = scratch_ + thread * scratch_floats_;
-      size_t at = 0;
-      for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < task_count_;) {
-        while (at + 1 < bands_.size() && bands_[at + 1].first_task <= task) ++at;
-        const Band& band = bands_[at];
-        const int64_t index = task - band.first_task;
+      // A thread takes its next task before it does the one at hand, to fetch ahead.
+      const auto take = [&](const Task& after) {
+        return task_at(next.fetch_add(1, std::memory_order_relaxed), after.band);
+      };
+      for (Task task = take({}); task.band < bands_.size();) {
+        const Task following = take(task);
+        const std::byte* const ahead = first_keys(following);
         if (split_chunks_) {
-          run_chunk(band, index % layout_.kv_heads, index / layout_.kv_heads);
+          run_chunk(bands_[task.band], task.kv_head, task.chunk, scratch, ahead);
         } else {
-          run_band(band, index, scratch);
+          run_band(bands_[task.band], task.kv_head, scratch, ahead);
         }
+        task = following;
       }
     });
+  }
+
+  struct Task {
+    size_t band = 0;  // bands_.size(): there is no such task
+    int64_t kv_head = 0;
+    int64_t chunk = 0;  // the first of the task's
+  };
+
+  // Task `index`; `band` is that of one before it.
+  Task task_at(int64_t index, size_t band) const {
+    if (index >= task_count_) return {bands_.size()};
+    while (band + 1 < bands_.size() && bands_[band + 1].first_task <= index) ++band;
+    index -= bands_[band].first_task;
+    return {band, index % layout_.kv_heads, index / layout_.kv_heads};
+  }
+
+  const std::byte* first_keys(const Task& task) const {
+    if (task.band == bands_.size()) return nullptr;
+    return keys_at(bands_[task.band], task.kv_head, task.chunk, 0);
   }
 
   float* partial_at(const Band& band, int64_t row, int64_t head, int64_t chunk) const {
@@ -144,26 +170,29 @@ class AttentionCall {
   }
 
   // The partial results of one chunk and kv head, kept for combine().
-  void run_chunk(const Band& band, int64_t kv_head, int64_t chunk) const {
+  void run_chunk(const Band& band, int64_t kv_head, int64_t chunk, float* scratch,
+                 const std::byte* next) const {
     for_groups(
-        band, kv_head, chunk,
+        band, kv_head, chunk, scratch, next,
         [&](int, int64_t row, int64_t head) { return partial_at(band, row, head, chunk); },
         [](int64_t, int64_t, const float*) {});
   }
 
   // All chunks of one kv head in order, each merged at once; writes the rows' outputs.
-  void run_band(const Band& band, int64_t kv_head, float* scratch) const {
-    float* group_partials = scratch + kBandRows * group_heads_ * partial_floats_;
+  void run_band(const Band& band, int64_t kv_head, float* scratch, const std::byte* next) const {
+    float* const states = scratch + query_floats();
+    float* const group_partials = states + kBandRows * group_heads_ * partial_floats_;
     auto state_of = [&](int64_t row, int64_t head) {
       const int64_t index = (row - band.first_row) * group_heads_ + head - kv_head * group_heads_;
-      return scratch + index * partial_floats_;
+      return states + index * partial_floats_;
     };
     for_queries(band, kv_head, [&](int64_t row, int64_t head) {
       kernels_.clear(state_of(row, head), layout_.head_dim);
     });
     for (int64_t chunk = 0; chunk < band.chunks(); ++chunk) {
+      const bool last = chunk + 1 == band.chunks();
       for_groups(
-          band, kv_head, chunk,
+          band, kv_head, chunk, scratch, last ? next : keys_at(band, kv_head, chunk + 1, 0),
           [&](int q, int64_t, int64_t) { return group_partials + q * partial_floats_; },
           [&](int64_t row, int64_t head, const float* partial) {
             kernels_.merge(state_of(row, head), partial, layout_.head_dim);
@@ -215,31 +244,33 @@ class AttentionCall {
     }
   }
 
-  // Points the group at the chunk's blocks, as many as `tokens` need.
-  void set_blocks(const Band& band, int64_t kv_head, int64_t chunk, int tokens,
-                  ChunkGroup* group) const {
+  // The keys of every head in a layer of a block of the chunk.
+  const std::byte* layer_at(const Band& band, int64_t chunk, int64_t block) const {
     const AttentionRow& row = rows_[static_cast<size_t>(band.first_row)];
     const bool own = chunk >= band.cached_chunks;
-    const auto blocks = (own ? row.own_blocks : row.blocks).data();
     const int64_t first = (own ? chunk - band.cached_chunks : chunk) * kChunkBlocks;
-    const size_t layer_offset = own ? 0 : static_cast<size_t>(layer_) * layout_.layer_bytes();
-    const size_t keys = layer_offset + static_cast<size_t>(kv_head) * layout_.key_bytes();
-    const size_t values = layer_offset +
-                          static_cast<size_t>(layout_.kv_heads) * layout_.key_bytes() +
-                          static_cast<size_t>(kv_head) * layout_.value_bytes();
-    group->blocks = static_cast<int>((tokens + kKvBlockTokens - 1) / kKvBlockTokens);
-    for (int64_t i = 0; i < group->blocks; ++i) {
-      group->keys[i] = blocks[first + i] + keys;
-      group->values[i] = blocks[first + i] + values;
-    }
+    const std::byte* const begin = (own ? row.own_blocks : row.blocks).data()[first + block];
+    return own ? begin : begin + static_cast<size_t>(layer_) * layout_.layer_bytes();
+  }
+  const std::byte* keys_at(const Band& band, int64_t kv_head, int64_t chunk, int64_t block) const {
+    return layer_at(band, chunk, block) + static_cast<size_t>(kv_head) * layout_.key_bytes();
+  }
+  const std::byte* values_at(const Band& band, int64_t kv_head, int64_t chunk,
+                             int64_t block) const {
+    return layer_at(band, chunk, block) +
+           static_cast<size_t>(layout_.kv_heads) * layout_.key_bytes() +
+           static_cast<size_t>(kv_head) * layout_.value_bytes();
   }
 
-  // Runs the chunk kernel over the band's queries that attend to the chunk, in groups of nearly
-  // equal size. target(q, row, head) says where the partial of the group's query q goes; done(row,
-  // head, partial) is called after it is there.
+  // Floats of a group's copied queries, the first in a thread's scratch.
+  int64_t query_floats() const { return kMaxGroupQueries * layout_.head_dim; }
+
+  // Runs the chunk kernel over the band's queries that attend to the chunk, in groups. `next` is
+  // what the thread reads after it. target(q, row, head) says where the partial of the group's
+  // query q goes; done(row, head, partial) is called after it is there.
   template <typename Target, typename Done>
-  void for_groups(const Band& band, int64_t kv_head, int64_t chunk, Target target,
-                  Done done) const {
+  void for_groups(const Band& band, int64_t kv_head, int64_t chunk, float* scratch,
+                  const std::byte* next, Target target, Done done) const {
     std::array<int64_t, kBandRows> active;
     int64_t active_rows = 0;
     int most = 0;
@@ -251,13 +282,18 @@ class AttentionCall {
     ChunkGroup group;
     group.head_dim = layout_.head_dim;
     group.scale = scale_;
-    set_blocks(band, kv_head, chunk, most, &group);
+    group.query_copy = scratch;
+    group.next = next;
+    group.blocks = static_cast<int>((most + kKvBlockTokens - 1) / kKvBlockTokens);
+    for (int i = 0; i < group.blocks; ++i) {
+      group.keys[i] = keys_at(band, kv_head, chunk, i);
+      group.values[i] = values_at(band, kv_head, chunk, i);
+    }
     const int64_t queries = active_rows * group_heads_;
-    const int64_t groups = (queries + kernels_.max_queries - 1) / kernels_.max_queries;
     std::array<std::pair<int64_t, int64_t>, kMaxGroupQueries> ids;  // row, head
-    for (int64_t g = 0; g < groups; ++g) {
-      const int64_t begin = queries * g / groups, end = queries * (g + 1) / groups;
-      group.count = static_cast<int>(end - begin);
+    for (int64_t begin = 0; begin < queries; begin += kernels_.max_queries) {
+      group.fetch = begin == 0;
+      group.count = static_cast<int>(std::min<int64_t>(queries - begin, kernels_.max_queries));
       for (int q = 0; q < group.count; ++q) {
         const int64_t row = active[static_cast<size_t>((begin + q) / group_heads_)];
         const int64_t head = kv_head * group_heads_ + (begin + q) % group_heads_;

@@ -85,7 +85,8 @@ class AttentionWorkspace {
 /// heads). Keys are reduced in chunks fixed by absolute position, the chunks combined in index
 /// order, the own block last: the result of a row depends on its query and keys alone, not on other
 /// rows or on threads. Keys beyond a row's length are never used (they may hold anything). Work is
-/// split over (row group, kv head, chunk), so that one row with a long context uses all threads.
+/// split over (row group, kv head) and, where that is uneven, over chunks, so that one row with a
+/// long context uses all threads.
 /// length + own_length > 0.
 void attention(const ComputeContext& context, const KvLayout& layout, int64_t layer, int64_t heads,
                float scale, std::span<const AttentionRow> rows, AttentionWorkspace& workspace);

@@ -50,10 +50,12 @@ struct AttentionImpl {
   // A block is 16 KiB or so a head, too short for the hardware's prefetching to get going: while
   // one is read, the next one read is fetched. These give its distance from the block at hand.
   static ptrdiff_t ahead_of_keys(const ChunkGroup& group, int block) {
+    if (!group.fetch) return 0;
     return (block + 1 < group.blocks ? group.keys[block + 1] : group.values[0]) - group.keys[block];
   }
   static ptrdiff_t ahead_of_values(const ChunkGroup& group, int block) {
-    return block + 1 < group.blocks ? group.values[block + 1] - group.values[block] : 0;
+    const std::byte* next = block + 1 < group.blocks ? group.values[block + 1] : group.next;
+    return group.fetch && next != nullptr ? next - group.values[block] : 0;
   }
   // Into the L2 cache: measured a third faster than into L1, which the block at hand fills.
   static void fetch(const std::byte* p, ptrdiff_t ahead, int64_t bytes) {
@@ -70,45 +72,53 @@ struct AttentionImpl {
   /// Scores of kQueries queries for kWidth key panels from `panel` on (panels of the chunk).
   template <KvType kType, int kQueries, int kWidth>
   static void score_tile(const ChunkGroup& group, int panel, Scores& scores) {
-    const int64_t panel_bytes =
-        16 * group.head_dim * static_cast<int64_t>(KvLayout::type_bytes(kType));
-    const int64_t pair_bytes = 32 * static_cast<int64_t>(KvLayout::type_bytes(kType));
+    constexpr int64_t kRow = 16 * static_cast<int64_t>(KvLayout::type_bytes(kType));
+    constexpr int kStep = kType == KvType::kQ8 ? 4 : 2;  // dimensions that fill a cache line or two
+    const int64_t panel_bytes = kRow * group.head_dim;
     const std::byte* keys = group.keys[panel / kPanels] + panel % kPanels * panel_bytes;
     const ptrdiff_t ahead = ahead_of_keys(group, panel / kPanels);
+    const float* query = group.query_copy;
     V sum[kQueries][kWidth];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int q = 0; q < kQueries; ++q) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int w = 0; w < kWidth; ++w) sum[q][w] = V::zero();
     }
-    for (int64_t d = 0; d < group.head_dim; d += 2, keys += pair_bytes) {
-      V even[kWidth], odd[kWidth];
-#pragma GCC unroll 8
-      for (int w = 0; w < kWidth; ++w) {
-        load_keys<kType>(keys + w * panel_bytes, &even[w], &odd[w]);
-        fetch(keys + w * panel_bytes, ahead, pair_bytes);
-      }
-#pragma GCC unroll 8
-      for (int q = 0; q < kQueries; ++q) {
-        const V x = V::broadcast(group.queries[q][d]);
-#pragma GCC unroll 8
-        for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(even[w], x, sum[q][w]);
-      }
-#pragma GCC unroll 8
-      for (int q = 0; q < kQueries; ++q) {
-        const V x = V::broadcast(group.queries[q][d + 1]);
-#pragma GCC unroll 8
-        for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(odd[w], x, sum[q][w]);
+    for (int64_t block = 0; block < group.head_dim; block += 16, query += 16 * kQueries) {
+#pragma GCC unroll 1
+      for (int d = 0; d < 16; d += kStep) {
+#pragma GCC unroll 16
+        for (int w = 0; w < kWidth; ++w) fetch(keys + w * panel_bytes, ahead, kStep * kRow);
+#pragma GCC unroll 16
+        for (int i = d; i < d + kStep; i += 2, keys += 2 * kRow) {
+          V even[kWidth], odd[kWidth];
+#pragma GCC unroll 16
+          for (int w = 0; w < kWidth; ++w) {
+            load_keys<kType>(keys + w * panel_bytes, &even[w], &odd[w]);
+          }
+#pragma GCC unroll 16
+          for (int q = 0; q < kQueries; ++q) {
+            const V x = V::broadcast(query[16 * q + i]);
+#pragma GCC unroll 16
+            for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(even[w], x, sum[q][w]);
+          }
+#pragma GCC unroll 16
+          for (int q = 0; q < kQueries; ++q) {
+            const V x = V::broadcast(query[16 * q + i + 1]);
+#pragma GCC unroll 16
+            for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(odd[w], x, sum[q][w]);
+          }
+        }
       }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int w = 0; w < kWidth; ++w) {
       V scale = V::broadcast(group.scale);
       if constexpr (kType == KvType::kQ8) {
         const float* scales = scales_of(group.keys[panel / kPanels], group.head_dim);
         scale = scale * V::load(scales + 16 * (panel % kPanels + w));
       }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int q = 0; q < kQueries; ++q) {
         (sum[q][w] * scale).store(scores[q] + 16 * (panel + w));
       }
@@ -117,7 +127,13 @@ struct AttentionImpl {
 
   template <KvType kType, int kQueries>
   static void score(const ChunkGroup& group, int tokens, Scores& scores) {
-    constexpr int kWidth = tile_width(kQueries, kPanels);
+    // [head_dim / 16, queries, 16]: one address for all queries of a step.
+    float* copy = group.query_copy;
+    for (int64_t d = 0; d < group.head_dim; d += 16) {
+      for (int q = 0; q < kQueries; ++q, copy += 16) V::load(group.queries[q] + d).store(copy);
+    }
+    // More than 16 sums beside two rows of four panels are more than the registers hold.
+    constexpr int kWidth = tile_width(kQueries, kQueries > 4 ? 2 : kPanels);
     for (int panel = 0; panel * 16 < tokens; panel += kWidth) {
       score_tile<kType, kQueries, kWidth>(group, panel, scores);
     }
@@ -133,14 +149,14 @@ struct AttentionImpl {
       masked.store(scores + i);
       best = max(masked, best);
     }
-    const V largest = V::broadcast(lane_max(best));
+    partial[0] = lane_max(best);
+    const V largest = V::broadcast(partial[0]);
     V sum = V::zero();
     for (int i = 0; i < tokens; i += 16) {
       const V e = vec_exp(V::load(scores + i) - largest);
       e.store(scores + i);
       sum = sum + V::select_first(tokens - i, e, V::zero());
     }
-    partial[0] = lane_max(best);
     partial[1] = lane_sum(sum);
   }
 
@@ -151,9 +167,9 @@ struct AttentionImpl {
                          const Scores& weights) {
     constexpr int64_t kBytes = static_cast<int64_t>(KvLayout::type_bytes(kType));
     V sum[kQueries][kWidth];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int q = 0; q < kQueries; ++q) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int w = 0; w < kWidth; ++w) {
         sum[q][w] = V::load(group.partials[first + q] + kPartialHeader + d + 16 * w);
       }
@@ -168,20 +184,20 @@ struct AttentionImpl {
       const ptrdiff_t ahead = ahead_of_values(group, block);
       for (; begin < stop; ++begin, row += group.head_dim * kBytes) {
         V value[kWidth];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int w = 0; w < kWidth; ++w) value[w] = load_values<kType>(row + 16 * w * kBytes);
         fetch(row, ahead, 16 * kWidth * kBytes);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int q = 0; q < kQueries; ++q) {
           const V weight = V::broadcast(weights[first + q][begin]);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
           for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(value[w], weight, sum[q][w]);
         }
       }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int q = 0; q < kQueries; ++q) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
       for (int w = 0; w < kWidth; ++w) {
         sum[q][w].store(group.partials[first + q] + kPartialHeader + d + 16 * w);
       }
@@ -218,18 +234,25 @@ struct AttentionImpl {
     }
     add_values<kType, kQueries>(group, 0, 0, shared, weights);
     // Values that only some queries see: never load what a query must not see, 0 * NaN is NaN.
-    for (int q = 0; q < kQueries; ++q) {
+    for (int q = 0; q < group.count; ++q) {
       if (group.tokens[q] > shared) {
         add_values<kType, 1>(group, q, shared, group.tokens[q], weights);
       }
     }
   }
 
+  /// For a group of kQueries or fewer: the last one fills the places that are left, so that its
+  /// partial is written several times, always the same.
   template <int kQueries>
-  static void chunk_of(const ChunkGroup& group, KvType key_type, KvType value_type) {
+  static void chunk_of(ChunkGroup group, KvType key_type, KvType value_type) {
     alignas(64) Scores scores;
+    for (int q = group.count; q < kQueries; ++q) {
+      group.queries[q] = group.queries[group.count - 1];
+      group.tokens[q] = group.tokens[group.count - 1];
+      group.partials[q] = group.partials[group.count - 1];
+    }
     int shared = group.tokens[0], most = group.tokens[0];
-    for (int q = 1; q < kQueries; ++q) {
+    for (int q = 1; q < group.count; ++q) {
       shared = group.tokens[q] < shared ? group.tokens[q] : shared;
       most = group.tokens[q] > most ? group.tokens[q] : most;
     }
@@ -259,27 +282,17 @@ struct AttentionImpl {
   }
 
   static void chunk(const ChunkGroup& group, KvType key_type, KvType value_type) {
-    switch (group.count) {
-      case 1:
-        return chunk_of<1>(group, key_type, value_type);
-      case 2:
-        return chunk_of<2>(group, key_type, value_type);
-      case 3:
-        return chunk_of<3>(group, key_type, value_type);
-      default:
-        break;
+    const int count = group.count;
+    if (count == 1) return chunk_of<1>(group, key_type, value_type);
+    if (count == 2) return chunk_of<2>(group, key_type, value_type);
+    if (count == 3) return chunk_of<3>(group, key_type, value_type);
+    if constexpr (V::kMaxQueries >= 6) {
+      if (count == 4) return chunk_of<4>(group, key_type, value_type);
+      if (count <= 6) return chunk_of<6>(group, key_type, value_type);
     }
-    if constexpr (V::kMaxQueries > 3) {
-      switch (group.count) {
-        case 4:
-          return chunk_of<4>(group, key_type, value_type);
-        case 5:
-          return chunk_of<5>(group, key_type, value_type);
-        case 6:
-          return chunk_of<6>(group, key_type, value_type);
-        default:
-          break;
-      }
+    if constexpr (V::kMaxQueries >= 12) {
+      if (count <= 8) return chunk_of<8>(group, key_type, value_type);
+      return chunk_of<12>(group, key_type, value_type);
     }
   }
 

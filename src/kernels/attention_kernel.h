@@ -14,7 +14,7 @@ inline constexpr int64_t kChunkBlocks = 4;
 inline constexpr int64_t kChunkTokens = kChunkBlocks * kKvBlockTokens;
 
 /// Queries that share the keys of one kernel call, at most (fewer on some instruction sets).
-inline constexpr int kMaxGroupQueries = 6;
+inline constexpr int kMaxGroupQueries = 12;
 
 /// Result for one query over some keys: [0] the largest score, [1] the sum of exp(score - largest),
 /// from kPartialHeader on the values [head_dim] weighted with these exponentials.
@@ -22,15 +22,20 @@ inline constexpr int64_t kPartialHeader = 16;
 inline int64_t partial_floats(int64_t head_dim) { return kPartialHeader + head_dim; }
 
 /// One chunk of one kv head for the queries of one group. tokens[q] in [1, kChunkTokens] is how
-/// many tokens of the chunk query q attends to; `blocks` blocks hold them all.
+/// many tokens of the chunk query q attends to; `blocks` blocks hold them all. With `fetch` the
+/// kernel fetches ahead of its reading, at its end from `next` (null: nothing is known to follow);
+/// groups that find the chunk in the cache go without.
 struct ChunkGroup {
   int blocks;
   const std::byte* keys[kChunkBlocks];
   const std::byte* values[kChunkBlocks];
+  const std::byte* next;
+  bool fetch;
   int64_t head_dim;
   float scale;
   int count;
   const float* queries[kMaxGroupQueries];
+  float* query_copy;  ///< scratch of [kMaxGroupQueries * head_dim]
   int tokens[kMaxGroupQueries];
   float* partials[kMaxGroupQueries];
 };

@@ -37,14 +37,17 @@ inline float lane_sum(const V& v) {
   return lanes[0];
 }
 
-/// Largest lane; NaN is ignored.
+/// Largest lane, where none is NaN (max() never yields the NaN of its first operand).
 template <typename V>
 inline float lane_max(const V& v) {
   float lanes[16];
   v.store(lanes);
-  float best = lanes[0];
-  for (int i = 1; i < 16; ++i) best = lanes[i] > best ? lanes[i] : best;
-  return best;
+  for (int width = 8; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) {
+      lanes[i] = lanes[i + width] > lanes[i] ? lanes[i + width] : lanes[i];
+    }
+  }
+  return lanes[0];
 }
 
 }  // namespace orthrus

@@ -19,7 +19,7 @@ namespace {
 /// 16 floats in one register; see VecPortable for what the members mean.
 struct VecAvx512 {
   static constexpr int kAccumulators = 24;
-  static constexpr int kMaxQueries = 6;
+  static constexpr int kMaxQueries = 12;
 
   __m512 v;
 

@@ -297,7 +297,7 @@ TEST_P(AttentionTest, RowsDoNotDependOnCompanyOrderOrThreads) {
         auto out = problem.run(context, order);
         for (size_t i = 0; i < order.size(); ++i) expect_same(out[i], alone[order[i]], order[i]);
         // Every number of rows from one on, as passes have them.
-        for (size_t count : {size_t{2}, size_t{3}, size_t{7}, size_t{33}}) {
+        for (size_t count : {size_t{2}, size_t{3}, size_t{4}, size_t{5}, size_t{11}, size_t{33}}) {
           std::vector<size_t> part(order.begin(), order.begin() + static_cast<int64_t>(count));
           out = problem.run(context, part);
           for (size_t i = 0; i < count; ++i) expect_same(out[i], alone[part[i]], part[i]);
@@ -321,6 +321,27 @@ TEST_P(AttentionTest, ALongPrefillEqualsItsRowsAlone) {
     if (HasFatalFailure()) return;
   }
   problem.check(511, out[511]);
+}
+
+// A decode step of many sequences: each is one task a head, however many chunks it has.
+TEST_P(AttentionTest, ManyShortSequencesEqualTheirRowsAlone) {
+  for (KvType type : {KvType::kBF16, KvType::kQ8}) {
+    KvLayout layout{1, 3, 64, type, type};
+    std::vector<std::unique_ptr<Sequence>> sequences;
+    std::vector<Query> queries;
+    for (int64_t i = 0; i < 24; ++i) {
+      sequences.push_back(
+          std::make_unique<Sequence>(layout, 40 + 17 * i, static_cast<uint32_t>(20 + i)));
+      queries.push_back({sequences.back().get(), 40 + 17 * i});
+    }
+    Problem problem(layout, 9, queries);
+    const auto out = problem.run(context_);
+    for (size_t i = 0; i < queries.size(); ++i) {
+      expect_same(out[i], problem.run(context_, {i})[0], i);
+      problem.check(i, out[i]);
+    }
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST_P(AttentionTest, NothingBeyondTheLengthIsUsed) {
