@@ -1,5 +1,7 @@
 #include "base/available_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <string>
@@ -37,6 +39,12 @@ int64_t available_memory() {
   const int64_t cache = find_number("/sys/fs/cgroup/memory.stat", "inactive_file");
   const int64_t left = std::max<int64_t>(limit - used + cache, 0);
   return available > 0 ? std::min(available, left) : left;
+}
+
+int64_t resident_memory() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  return file >> all >> resident ? resident * ::sysconf(_SC_PAGESIZE) : 0;
 }
 
 }  // namespace orthrus

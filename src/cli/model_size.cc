@@ -3,38 +3,41 @@
 #include <algorithm>
 
 #include "base/available_memory.h"
+#include "base/error.h"
 #include "engine/draft_weights.h"
+#include "engine/generator.h"
 #include "engine/loaded_model.h"
 #include "engine/machine_cache.h"
 #include "engine/model_registry.h"
 #include "formats/tensor_names.h"
-#include "kernels/packed_matrix.h"
 #include "model/forward.h"
-#include "model/head_format.h"
+#include "model/runtime_bytes.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
 
 namespace orthrus {
 namespace {
 
-constexpr int64_t kRowPadding = 256;    // floats a row, over all buffers of a pass
-constexpr int64_t kQuantizedBytes = 2;  // of an activation as int8 with scale and sums, rounded up
-// Bytes a token of the vocabulary, as measured: a sampler's candidates and weights; the tokenizer's
-// pieces and merges.
-constexpr int64_t kSamplerBytes = 32;
-constexpr int64_t kTokenizerBytes = 320;
-constexpr int64_t kProgramBytes = 20'000'000;  // code, libraries, threads
+constexpr int64_t kSamplerBytes = 32;  // of a token of the vocabulary: candidate and weights
+
+/// What the process takes as it is with the model's tokenizer and template beside it: code,
+/// libraries and tables.
+int64_t program_bytes(const std::string& path) {
+  std::optional<Tokenizer> tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;
+  try {
+    tokenizer.emplace(Tokenizer::load(path));
+    chat_template = ChatTemplate::load(path);
+  } catch (const Error&) {
+    // Files without a tokenizer can be looked at all the same; whoever runs them is told.
+  }
+  return resident_memory();
+}
 
 int64_t count_of(const TensorInfo& tensor) {
   int64_t count = 1;
   for (int64_t extent : tensor.shape) count *= extent;
   return count;
-}
-
-// Matrices are packed; vectors and the mask embedding become floats.
-int64_t runtime_bytes(const TensorInfo& tensor, WeightFormat format) {
-  const bool head = tensor.name == kEmbeddingName || tensor.name == kLmHeadName;
-  if (head) format = head_format(format);
-  if (tensor.shape.size() != 2) return count_of(tensor) * static_cast<int64_t>(sizeof(float));
-  return static_cast<int64_t>(packed_bytes(tensor.type, tensor.shape[0], tensor.shape[1], format));
 }
 
 class Meter {
@@ -45,8 +48,8 @@ class Meter {
   void add(const TensorInfo& tensor, bool diffusion) {
     TypeShare& share = size_.types[std::string(traits(tensor.type).name)];
     const int64_t parameters = count_of(tensor);
-    const int64_t bytes =
-        runtime_bytes(tensor, diffusion ? draft_format_.value_or(format_) : format_);
+    const auto bytes = static_cast<int64_t>(
+        runtime_bytes(tensor, diffusion ? draft_format_.value_or(format_) : format_));
     share.tensors += 1;
     share.parameters += parameters;
     share.file_bytes += static_cast<int64_t>(tensor.data.size());
@@ -60,7 +63,8 @@ class Meter {
 
   // Copies take memory, no file.
   void add_copy(const TensorInfo& tensor) {
-    const int64_t bytes = runtime_bytes(tensor, draft_format_.value_or(format_));
+    const auto bytes =
+        static_cast<int64_t>(runtime_bytes(tensor, draft_format_.value_or(format_)));
     size_.parameters += count_of(tensor);
     size_.diffusion_parameters += count_of(tensor);
     size_.runtime_bytes += bytes;
@@ -69,8 +73,9 @@ class Meter {
 
   // A twin takes memory where it is smaller.
   void add_twin(const TensorInfo& tensor) {
-    const int64_t bytes = runtime_bytes(tensor, *draft_format_);
-    if (bytes >= runtime_bytes(tensor, format_)) return;
+    const size_t packed = runtime_bytes(tensor, *draft_format_);
+    if (packed >= runtime_bytes(tensor, format_)) return;
+    const auto bytes = static_cast<int64_t>(packed);
     size_.runtime_bytes += bytes;
     size_.diffusion_runtime_bytes += bytes;
   }
@@ -170,19 +175,15 @@ int64_t kv_bytes(const KvLayout& layout, int64_t tokens) {
 }
 
 int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch) {
-  const ModelConfig& c = model.checkpoint.config;
-  const int64_t block_rows = batch * model.block_size();
-  const int64_t rows = std::max(flags.ubatch, block_rows);
-  const int64_t q = c.num_heads * c.head_dim;
-  const int64_t kv = c.num_kv_heads * c.head_dim;
-  // As Forward has them: the stream, its norm and what is added; queries, attended values; keys,
-  // values; gate, up; rotations.
-  const int64_t floats = 3 * c.hidden_size + 2 * q + 2 * kv + 2 * c.intermediate_size + c.head_dim;
-  const int64_t quantized = std::max({c.hidden_size, q, c.intermediate_size}) * kQuantizedBytes;
-  const int64_t row_bytes = (floats + kRowPadding) * 4 + quantized;
-  const int64_t logit_bytes = 2 * block_rows * c.vocab_size * 4;
-  const int64_t token_bytes = (batch * kSamplerBytes + kTokenizerBytes) * c.vocab_size;
-  return rows * row_bytes + logit_bytes + token_bytes + kProgramBytes;
+  ModelConfig config = model.checkpoint.config;
+  config.block_size = model.has_diffusion() ? model.block_size() : 0;
+  const int64_t context = context_tokens(config, flags);
+  const PassLimits limits = pass_limits(config, flags.ubatch, batch, context);
+  const int threads = flags.threads > 0 ? flags.threads : usable_threads();
+  const size_t passes = Forward::memory_bytes(config, kv_layout(config, flags), threads, limits);
+  const int64_t drafts = config.block_size > 0 ? limits.logit_rows * config.vocab_size * 4 : 0;
+  const int64_t samplers = batch * kSamplerBytes * config.vocab_size;
+  return static_cast<int64_t>(passes) + drafts + samplers + program_bytes(model.checkpoint.path);
 }
 
 int64_t context_tokens(const ModelConfig& config, const ModelFlags& flags) {

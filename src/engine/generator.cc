@@ -57,18 +57,21 @@ int64_t pool_blocks(const LoadOptions& options, const KvLayout& layout, int64_t 
 /// Rows of prompts that fit beside full draft blocks of all sequences.
 constexpr int64_t kPromptRows = 4;
 
-/// Rows that one pass may carry: a prefill chunk, or a full draft block of every sequence and a bit
-/// of a prompt.
-int64_t rows_for(int64_t ubatch, int64_t batch, const ModelConfig& config) {
-  const int64_t blocks = batch * std::max<int64_t>(1, config.block_size);
-  return std::max(ubatch, blocks + (batch > 1 ? kPromptRows : 0));
-}
-
 }  // namespace
+
+PassLimits pass_limits(const ModelConfig& config, int64_t ubatch, int64_t batch,
+                       int64_t max_seq_len) {
+  const int64_t blocks = batch * std::max<int64_t>(1, config.block_size);
+  return {.rows = std::max(std::min(ubatch, max_seq_len), blocks + (batch > 1 ? kPromptRows : 0)),
+          .logit_rows = blocks,
+          .draft_spans = config.block_size > 0 ? batch : 0,
+          .tokens = max_seq_len};
+}
 
 Generator::Generator(const LoadOptions& options)
     : threads_(make_threads(options)),
       context_{choose_isa(), *threads_},
+      rates_(machine_rates(context_)),
       loaded_(open_model(options, *threads_)),
       max_seq_len_(context_limit(options, loaded_.model.config)),
       batch_(options.batch),
@@ -76,8 +79,8 @@ Generator::Generator(const LoadOptions& options)
       layout_(layout_for(options, loaded_.model.config)),
       block_pool_(layout_, pool_blocks(options, layout_, max_seq_len_)),
       forward_(loaded_.model, block_pool_.layout(), context_,
-               rows_for(ubatch_, batch_, loaded_.model.config)),
-      cost_(loaded_.model, block_pool_.layout(), machine_rates(context_)),
+               pass_limits(loaded_.model.config, ubatch_, batch_, max_seq_len_).rows, max_seq_len_),
+      cost_(loaded_.model, block_pool_.layout(), rates_),
       grammars_(loaded_),
       loop_(forward_, cost_) {}
 

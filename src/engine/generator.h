@@ -16,6 +16,11 @@
 
 namespace orthrus {
 
+/// How large the passes of a Generator get: a chunk of a prompt, or a full draft block of every
+/// sequence and a bit of a prompt.
+PassLimits pass_limits(const ModelConfig& config, int64_t ubatch, int64_t batch,
+                       int64_t max_seq_len);
+
 /// The KV cache of a conversation and the tokens it was computed from.
 struct Conversation {
   explicit Conversation(BlockPool& pool) : table(pool) {}
@@ -55,6 +60,7 @@ class Generator {
  private:
   std::unique_ptr<ThreadPool> threads_;
   ComputeContext context_;
+  MachineRates rates_;  // measured, where nobody has yet, before the weights take memory
   LoadedModel loaded_;
   int64_t max_seq_len_;
   int64_t batch_;

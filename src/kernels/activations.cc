@@ -11,16 +11,25 @@ constexpr int64_t kParallelValues = 16384;
 
 int64_t groups_of(int64_t cols) { return (cols + 63) / 64 * 2; }
 
+size_t group_bytes(int64_t rows, int64_t cols) {
+  return static_cast<size_t>(rows * groups_of(cols)) * sizeof(ActivationGroup);
+}
+size_t bf16_bytes(int64_t rows, int64_t cols) {
+  return static_cast<size_t>(rows * bf16_stride(cols)) * sizeof(uint16_t);
+}
+
 }  // namespace
 
+size_t Activations::bytes(int64_t rows, int64_t cols, ActivationForms forms) {
+  return (forms.groups ? group_bytes(rows, cols) : 0) + (forms.bf16 ? bf16_bytes(rows, cols) : 0);
+}
+
 void Activations::reserve(int64_t rows, int64_t cols, ActivationForms forms) {
-  const auto grow = [](AlignedBuffer& buffer, size_t bytes) {
-    if (buffer.size() < bytes) buffer = AlignedBuffer(bytes);
+  const auto grow = [](AlignedBuffer& buffer, size_t needed) {
+    if (buffer.size() < needed) buffer = AlignedBuffer(needed);
   };
-  if (forms.groups) {
-    grow(groups_, static_cast<size_t>(rows * groups_of(cols)) * sizeof(ActivationGroup));
-  }
-  if (forms.bf16) grow(bf16_, static_cast<size_t>(rows * bf16_stride(cols)) * sizeof(uint16_t));
+  if (forms.groups) grow(groups_, group_bytes(rows, cols));
+  if (forms.bf16) grow(bf16_, bf16_bytes(rows, cols));
 }
 
 void Activations::set(const ComputeContext& context, const float* x, int64_t stride, int64_t rows,

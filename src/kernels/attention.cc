@@ -28,6 +28,20 @@ struct Band {
   int64_t chunks() const { return cached_chunks + own_chunks; }
 };
 
+size_t align(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Tasks that keep so many threads busy to the end.
+int64_t enough_tasks(int threads) { return int64_t{4} * threads; }
+
+// Floats of a group's copied queries, the first in a thread's scratch.
+int64_t query_floats(const KvLayout& layout) { return kMaxGroupQueries * layout.head_dim; }
+
+// Floats of a thread's scratch: those, a band's partial results and one group's.
+int64_t scratch_floats(const KvLayout& layout, int64_t group_heads) {
+  return query_floats(layout) +
+         (kBandRows * group_heads + kMaxGroupQueries) * partial_floats(layout.head_dim);
+}
+
 int64_t chunks_of(int64_t tokens) { return (tokens + kChunkTokens - 1) / kChunkTokens; }
 
 const AttentionKernels& kernels_for(Isa isa) {
@@ -64,12 +78,9 @@ class AttentionCall {
   }
 
  private:
-  static size_t align(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
   void plan(AttentionWorkspace& workspace) {
     const size_t band_bytes = align(rows_.size() * sizeof(Band));
-    const int64_t states = kBandRows * group_heads_ + kMaxGroupQueries;
-    scratch_floats_ = query_floats() + states * partial_floats_;
+    scratch_floats_ = scratch_floats(layout_, group_heads_);
     const size_t scratch_bytes =
         static_cast<size_t>(pool_.size() * scratch_floats_) * sizeof(float);
     // The bands say how many partial results there are, and growing moves the workspace: so they
@@ -113,8 +124,8 @@ class AttentionCall {
     const int64_t whole_tasks = static_cast<int64_t>(count) * layout_.kv_heads;
     // A long task among them would keep one thread while the others wait.
     const bool uneven = 8 * pool_.size() * most_work > layout_.kv_heads * all_work;
-    split_chunks_ = most_chunks > 1 &&
-                    ((uneven && bytes <= kMaxPartialBytes) || whole_tasks < 4 * pool_.size());
+    split_chunks_ = most_chunks > 1 && ((uneven && bytes <= kMaxPartialBytes) ||
+                                        whole_tasks < enough_tasks(pool_.size()));
     // The longest rows of a prefill are its last: they go first, so that threads end together.
     if (!split_chunks_) std::reverse(bands_.begin(), bands_.end());
     task_count_ = 0;
@@ -180,7 +191,7 @@ class AttentionCall {
 
   // All chunks of one kv head in order, each merged at once; writes the rows' outputs.
   void run_band(const Band& band, int64_t kv_head, float* scratch, const std::byte* next) const {
-    float* const states = scratch + query_floats();
+    float* const states = scratch + query_floats(layout_);
     float* const group_partials = states + kBandRows * group_heads_ * partial_floats_;
     auto state_of = [&](int64_t row, int64_t head) {
       const int64_t index = (row - band.first_row) * group_heads_ + head - kv_head * group_heads_;
@@ -262,9 +273,6 @@ class AttentionCall {
            static_cast<size_t>(kv_head) * layout_.value_bytes();
   }
 
-  // Floats of a group's copied queries, the first in a thread's scratch.
-  int64_t query_floats() const { return kMaxGroupQueries * layout_.head_dim; }
-
   // Runs the chunk kernel over the band's queries that attend to the chunk, in groups. `next` is
   // what the thread reads after it. target(q, row, head) says where the partial of the group's
   // query q goes; done(row, head, partial) is called after it is there.
@@ -334,6 +342,21 @@ void attention(const ComputeContext& context, const KvLayout& layout, int64_t la
   ORTHRUS_CHECK(layout.head_dim > 0 && layout.head_dim % 16 == 0);
   if (rows.empty()) return;
   AttentionCall(context, layout, layer, heads, scale, rows).run(workspace);
+}
+
+size_t attention_workspace_bytes(int threads, const KvLayout& layout, int64_t heads, int64_t rows,
+                                 int64_t tokens, int64_t own_tokens) {
+  const int64_t floats = partial_floats(layout.head_dim);
+  const int64_t scratch = threads * scratch_floats(layout, heads / layout.kv_heads);
+  // Split into chunks are few partial results, or those of few bands: one less than are enough.
+  const int64_t row_partials = heads * (chunks_of(tokens) + chunks_of(own_tokens)) * floats;
+  const int64_t few_bands = (enough_tasks(threads) - 1) / layout.kv_heads;
+  const auto all = static_cast<int64_t>(sizeof(float)) * rows * row_partials;
+  const auto few =
+      static_cast<int64_t>(sizeof(float)) * std::min(rows, few_bands * kBandRows) * row_partials;
+  return align(static_cast<size_t>(rows) * sizeof(Band)) +
+         static_cast<size_t>(scratch) * sizeof(float) +
+         static_cast<size_t>(std::max(std::min(all, kMaxPartialBytes), few));
 }
 
 }  // namespace orthrus

@@ -76,6 +76,11 @@ class AttentionWorkspace {
     if (buffer_.size() < bytes) buffer_ = AlignedBuffer(bytes + bytes / 4);
     return buffer_.data();
   }
+  size_t bytes() const { return buffer_.size(); }
+  /// Exactly that much where it has less: what is reserved for a known worst case never grows.
+  void reserve_all(size_t bytes) {
+    if (buffer_.size() < bytes) buffer_ = AlignedBuffer(bytes);
+  }
 
  private:
   AlignedBuffer buffer_;
@@ -90,5 +95,10 @@ class AttentionWorkspace {
 /// length + own_length > 0.
 void attention(const ComputeContext& context, const KvLayout& layout, int64_t layer, int64_t heads,
                float scale, std::span<const AttentionRow> rows, AttentionWorkspace& workspace);
+
+/// What a call takes of its workspace at most: `rows` rows that each attend to at most `tokens`
+/// tokens of a sequence and `own_tokens` of a draft block.
+size_t attention_workspace_bytes(int threads, const KvLayout& layout, int64_t heads, int64_t rows,
+                                 int64_t tokens, int64_t own_tokens);
 
 }  // namespace orthrus

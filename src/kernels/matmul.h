@@ -29,6 +29,8 @@ class Activations {
  public:
   /// Room for rows x cols in those forms. No allocation where there is already enough.
   void reserve(int64_t rows, int64_t cols, ActivationForms forms);
+  /// What that takes.
+  static size_t bytes(int64_t rows, int64_t cols, ActivationForms forms);
   /// Makes the forms of rows [0, rows) of x [rows, cols] (row stride `stride` floats) that the
   /// coming tasks need. x must stay valid until the matmuls on it are done.
   void set(const ComputeContext& context, const float* x, int64_t stride, int64_t rows,

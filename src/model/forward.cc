@@ -21,7 +21,10 @@ class RowBuffer {
   static constexpr int64_t kPad = 16;
 
   RowBuffer(int64_t rows, int64_t cols, int64_t pad = kPad)
-      : stride_(cols + pad), buffer_(static_cast<size_t>(rows * stride_) * sizeof(float)) {}
+      : stride_(cols + pad), buffer_(bytes(rows, cols, pad)) {}
+  static size_t bytes(int64_t rows, int64_t cols, int64_t pad = kPad) {
+    return static_cast<size_t>(rows * (cols + pad)) * sizeof(float);
+  }
   float* row(int64_t i) { return buffer_.as<float>() + i * stride_; }
   float* data() { return buffer_.as<float>(); }
   int64_t stride() const { return stride_; }
@@ -40,27 +43,22 @@ struct Row {
   int64_t kv_slot;
 };
 
-/// The forms that a pass through either view needs of its activations.
-ActivationForms all_forms(const Model& model) {
-  ActivationForms forms = activation_forms(model.lm_head);
-  if (model.draft_lm_head) forms |= activation_forms(*model.draft_lm_head);
-  const auto add = [&](const AttentionWeights& w) {
-    for (const PackedMatrix* m : {&w.q_proj, &w.k_proj, &w.v_proj, &w.o_proj}) {
-      forms |= activation_forms(*m);
-    }
-  };
-  const auto add_mlp = [&](const MlpWeights& w) {
-    for (const PackedMatrix* m : {&w.gate_proj, &w.up_proj, &w.down_proj}) {
-      forms |= activation_forms(*m);
-    }
-  };
-  for (const LayerWeights& layer : model.layers) {
-    add(layer.ar);
-    if (layer.diff) add(*layer.diff);
-    add_mlp(layer.mlp);
-    if (layer.draft_mlp) add_mlp(*layer.draft_mlp);
-  }
-  return forms;
+KvLayout scratch_layout_of(KvLayout layout) {
+  layout.layers = 1;
+  return layout;
+}
+
+/// A model's views may have matrices of all kinds. Memory that none of them needs stays untouched.
+constexpr ActivationForms kAnyForms{.groups = true, .bf16 = true};
+
+/// Inputs of the widest product.
+int64_t most_inputs(const ModelConfig& c) {
+  return std::max({c.hidden_size, c.num_heads * c.head_dim, c.intermediate_size});
+}
+
+size_t attention_bytes(const ModelConfig& c, const KvLayout& layout, int threads, int64_t rows,
+                       int64_t tokens) {
+  return attention_workspace_bytes(threads, layout, c.num_heads, rows, tokens, c.block_size);
 }
 
 /// Below this many floats of elementwise work a parallel section costs more than it saves.
@@ -69,7 +67,7 @@ constexpr int64_t kParallelElements = 16384;
 }  // namespace
 
 struct Forward::Impl {
-  Impl(const Model& m, const KvLayout& kv, ComputeContext ctx, int64_t rows_max)
+  Impl(const Model& m, const KvLayout& kv, ComputeContext ctx, int64_t rows_max, int64_t max_tokens)
       : model(m),
         c(m.config),
         layout(kv),
@@ -78,7 +76,7 @@ struct Forward::Impl {
         max_rows(rows_max),
         q_size(c.num_heads * c.head_dim),
         kv_size(c.num_kv_heads * c.head_dim),
-        scratch_layout(kv),
+        scratch_layout(scratch_layout_of(kv)),
         x(max_rows, c.hidden_size),
         normed(max_rows, c.hidden_size),
         q(max_rows, q_size),
@@ -91,15 +89,14 @@ struct Forward::Impl {
         logits(max_rows, c.vocab_size, 0),
         cos(max_rows, c.head_dim / 2),
         sin(max_rows, c.head_dim / 2) {
-    scratch_layout.layers = 1;
     rows.reserve(static_cast<size_t>(max_rows));
     attention_rows.reserve(static_cast<size_t>(max_rows));
     wanted.reserve(static_cast<size_t>(max_rows));
     logit_rows.reserve(static_cast<size_t>(max_rows));
     // A diffusion span takes whole scratch blocks, so at worst a block a row.
     scratch.reserve(static_cast<size_t>(max_rows));
-    activations.reserve(max_rows, std::max({c.hidden_size, q_size, c.intermediate_size}),
-                        all_forms(model));
+    activations.reserve(max_rows, most_inputs(c), kAnyForms);
+    workspace.reserve_all(attention_bytes(c, kv, ctx.pool.size(), max_rows, max_tokens));
   }
 
   /// fn(row) for rows [0, count), in parallel where the work is worth it.
@@ -153,7 +150,7 @@ struct Forward::Impl {
   const RowOps& ops;
   const int64_t max_rows;
   const int64_t q_size, kv_size;
-  KvLayout scratch_layout;  // one layer, for the keys and values of diffusion blocks
+  const KvLayout scratch_layout;  // one layer, for the keys and values of diffusion blocks
 
   RowBuffer x;         // residual stream [rows, hidden]
   RowBuffer normed;    // [rows, hidden]
@@ -395,9 +392,28 @@ void Forward::Impl::project_logits() {
 }
 
 Forward::Forward(const Model& model, const KvLayout& layout, ComputeContext context,
-                 int64_t max_rows)
-    : impl_(std::make_unique<Impl>(model, layout, context, max_rows)) {}
+                 int64_t max_rows, int64_t max_tokens)
+    : impl_(std::make_unique<Impl>(model, layout, context, max_rows, max_tokens)) {}
 Forward::~Forward() = default;
+
+size_t Forward::memory_bytes(const ModelConfig& c, const KvLayout& layout, int threads,
+                             const PassLimits& limits) {
+  const int64_t q_size = c.num_heads * c.head_dim;
+  const int64_t kv_size = c.num_kv_heads * c.head_dim;
+  size_t bytes = 0;
+  // The buffers of Impl, in its order.
+  for (const int64_t cols :
+       {c.hidden_size, c.hidden_size, q_size, kv_size, kv_size, q_size, c.intermediate_size,
+        c.intermediate_size, c.hidden_size, c.head_dim / 2, c.head_dim / 2}) {
+    bytes += RowBuffer::bytes(limits.rows, cols);
+  }
+  bytes += RowBuffer::bytes(limits.logit_rows, c.vocab_size, 0);
+  bytes += Activations::bytes(limits.rows, most_inputs(c), kAnyForms);
+  bytes += attention_bytes(c, layout, threads, limits.rows, limits.tokens);
+  const int64_t scratch_blocks = limits.draft_spans * blocks_for(c.block_size);
+  bytes += static_cast<size_t>(scratch_blocks) * scratch_layout_of(layout).block_bytes();
+  return bytes;
+}
 
 const Model& Forward::model() const { return impl_->model; }
 const KvLayout& Forward::layout() const { return impl_->layout; }

@@ -60,12 +60,27 @@ class Logits {
   int64_t vocab_;
 };
 
+/// How large passes get.
+struct PassLimits {
+  int64_t rows = 0;
+  int64_t logit_rows = 0;   ///< whose logits are wanted at once
+  int64_t draft_spans = 0;  ///< diffusion spans at once, of at most block_size rows each
+  int64_t tokens = 0;       ///< of a sequence
+};
+
 /// Runs passes. Holds the scratch memory for `max_rows` rows; a pass allocates nothing once warm.
 /// One pass at a time (not thread-safe); it uses the threads of the context.
 class Forward {
  public:
-  Forward(const Model& model, const KvLayout& layout, ComputeContext context, int64_t max_rows);
+  /// max_tokens: the most that a sequence will have, so that attention's memory is there from the
+  /// start; beyond it, it grows.
+  Forward(const Model& model, const KvLayout& layout, ComputeContext context, int64_t max_rows,
+          int64_t max_tokens = 0);
   ~Forward();
+
+  /// Bytes of memory that a Forward comes to use when its passes get as large as that.
+  static size_t memory_bytes(const ModelConfig& config, const KvLayout& layout, int threads,
+                             const PassLimits& limits);
 
   const Model& model() const;
   const KvLayout& layout() const;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -120,6 +121,7 @@ class Problem {
   }
 
   size_t size() const { return queries_.size(); }
+  AttentionWorkspace& workspace() { return workspace_; }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(layout_.head_dim)); }
 
   /// Outputs of the rows with these indices, in that order.
@@ -489,6 +491,37 @@ TEST(WriteKv, Q8RoundsToNearestEvenWithOneScaleAHead) {
   // values.
   EXPECT_EQ(std::count(block.begin(), block.end(), std::byte{0x55}),
             static_cast<int64_t>(block.size()) - 4 * (32 + 4));
+}
+
+/// The room that is asked for a worst case holds it: no call within makes the workspace grow.
+TEST(AttentionWorkspace, WhatWasReservedIsEnough) {
+  const KvLayout layout{1, 3, 32, KvType::kBF16, KvType::kBF16};
+  constexpr int64_t kHeads = 9, kRows = 200, kTokens = 1500, kOwn = 40;
+  const Sequence one(layout, kTokens, 1), other(layout, kTokens, 2), own(layout, kOwn, 3);
+  for (const int threads : {1, 2, 5, 16}) {
+    ThreadPool pool(threads);
+    const ComputeContext context{Isa::kPortable, pool};
+    const size_t enough = attention_workspace_bytes(threads, layout, kHeads, kRows, kTokens, kOwn);
+    const auto expect_fits = [&](std::vector<Query> queries) {
+      std::vector<size_t> order(queries.size());
+      std::iota(order.begin(), order.end(), size_t{0});
+      Problem problem(layout, kHeads, std::move(queries));
+      problem.workspace().reserve_all(enough);
+      problem.run(context, order);
+      EXPECT_EQ(problem.workspace().bytes(), enough) << threads << " threads, " << order.size();
+    };
+    for (const int64_t rows : {int64_t{1}, int64_t{31}, int64_t{33}, int64_t{64}, kRows}) {
+      std::vector<Query> prefill, drafts, both;
+      for (int64_t i = 0; i < rows; ++i) {
+        prefill.push_back({&one, kTokens - rows + i + 1});
+        drafts.push_back({&one, kTokens, &own, kOwn});
+        both.push_back({i % 2 == 0 ? &one : &other, kTokens, &own, kOwn});  // a band a row
+      }
+      expect_fits(prefill);
+      expect_fits(drafts);
+      expect_fits(both);
+    }
+  }
 }
 
 TEST(KvLayout, RefusesHeadSizesTheKernelsCannotServe) {
