@@ -106,6 +106,9 @@ struct LoadOptions {
   /// GiB for keys and values of all sequences, cut to 80 % of the memory that is free once the
   /// weights are loaded; 0: what `batch` sequences of max_seq_len tokens take.
   double kv_cache_memory_budget_gb = 0;
+  /// Folder of files that hold packed weights, made by the first load of a model and read by the
+  /// next ones in a fraction of its time; "": none.
+  std::string packed_cache;
   std::function<void(double)> progress;  ///< share of the weights loaded, 0 to 1
 };
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +14,9 @@
 #include "base/error.h"
 
 namespace orthrus {
+namespace {
+constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+}  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   // O_NONBLOCK: opening a pipe must not wait for a writer.
@@ -30,6 +34,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
   void* map = MAP_FAILED;
   if (!problem) {
     size_ = static_cast<size_t>(info.st_size);
+    // Unlike the time of modification no program can set it back.
+    changed_ = int64_t{info.st_ctim.tv_sec} * 1'000'000'000 + info.st_ctim.tv_nsec;
     map = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) problem = std::strerror(errno);
   }
@@ -45,21 +51,41 @@ MappedFile::~MappedFile() {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      changed_(other.changed_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(changed_, other.changed_);
   return *this;
 }
 
+void MappedFile::expect_all() const {
+  ::madvise(const_cast<std::byte*>(data_), size_, MADV_HUGEPAGE);
+}
+
+void MappedFile::fetch(std::span<const std::byte> part) const {
+  if (part.empty()) return;
+  const auto first = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t begin = first & ~static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE) - 1);
+#ifdef MADV_POPULATE_READ
+  ::madvise(reinterpret_cast<void*>(begin), first + part.size() - begin, MADV_POPULATE_READ);
+#else
+  ::madvise(reinterpret_cast<void*>(begin), first + part.size() - begin, MADV_WILLNEED);
+#endif
+}
+
 void MappedFile::drop(std::span<const std::byte> part) const {
-  // Only whole pages inside the part: its neighbours may still be needed.
-  const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  uintptr_t begin = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) & ~(page - 1);
-  uintptr_t end = (reinterpret_cast<uintptr_t>(part.data()) + part.size()) & ~(page - 1);
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (part.empty()) return;
+  // A fault maps up to a huge page around it, which goes with the part.
+  const auto map = reinterpret_cast<uintptr_t>(data_);
+  const auto first = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t begin = std::max(map, first & ~(kHugePage - 1));
+  const uintptr_t end =
+      std::min(map + size_, (first + part.size() + kHugePage - 1) & ~(kHugePage - 1));
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace orthrus

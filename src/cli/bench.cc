@@ -35,6 +35,7 @@ class BenchCommand : public Command {
         ->group("Model");
     add_draft_weights_flag(app, flags_.draft_weights);
     add_kv_type_flag(app, flags_.kv_type);
+    add_packed_cache_flag(app, flags_);
     app.add_option("-t,--threads", flags_.threads, "0: all that this process may use")
         ->check(number_in(0, 1024))
         ->capture_default_str()
@@ -141,6 +142,9 @@ class BenchCommand : public Command {
   Opened open(ThreadPool& pool) const {
     if (shape_.empty()) return load(pool);
     if (!flags_.adapter.empty()) fail_usage("bench: --adapter has no use with --shape");
+    if (!flags_.packed_cache.empty()) {
+      fail_usage("bench: --cache-packed has no use with --shape");
+    }
     WeightFormat format = weight_format(flags_.weights);
     if (format == WeightFormat::kAuto) format = WeightFormat::kBF16;
     StatusLine status("making random weights");

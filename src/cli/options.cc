@@ -133,6 +133,12 @@ void add_form_flags(CLI::App& app, GenerationFlags& flags) {
   }
 }
 
+// The folder that a value of --cache-packed stands for.
+std::string packed_cache_folder(const std::string& value) {
+  if (value == "false") return {};
+  return value == "true" ? cached_model_directory("packed") : value;
+}
+
 // Drafts of untrained weights are poor: nobody wants them in place of trained ones unawares.
 void warn_of_trained_weights(const std::string& name) {
   const ResolvedModel model = resolve_model(name);
@@ -202,6 +208,14 @@ void add_view_flags(CLI::App& app, ModelFlags& flags) {
       ->group("Model");
 }
 
+void add_packed_cache_flag(CLI::App& app, ModelFlags& flags) {
+  app.add_flag("--cache-packed", flags.packed_cache,
+               "keep the packed weights in a file, which later loads read in place of the model's: "
+               "in --cache-packed=FOLDER, or in ~/.cache/orthrus/packed")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->group("Model");
+}
+
 void add_threads_flag(CLI::App& app, int& threads) {
   app.add_option("-t,--threads", threads, "0: all that this process may use")
       ->check(number_in(0, 1024))
@@ -235,6 +249,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->capture_default_str()
       ->group(group);
   add_draft_weights_flag(app, flags.draft_weights);
+  add_packed_cache_flag(app, flags);
   app.add_option(
          "-c,--ctx-size,--max-seq-len,--max-model-len", flags.context,
          fmt::format("tokens of prompt and answer together, 0: the model's limit (default {})",
@@ -380,6 +395,7 @@ LoadOptions load_options(const ModelFlags& flags, int64_t batch) {
   options.draft_weights = draft_weights(flags.draft_weights);
   options.key_type = key_type(flags);
   options.value_type = value_type(flags);
+  options.packed_cache = packed_cache_folder(flags.packed_cache);
   options.threads = flags.threads;
   options.max_seq_len = flags.context.value_or(kDefaultContext);
   options.ubatch = flags.ubatch;

@@ -21,6 +21,7 @@ struct ModelFlags {
   std::string draft_weights = "auto";
   std::string kv_type;  ///< of keys and values: "bf16", "f32", "q8" or "": what suits the weights
   std::string key_type, value_type;  ///< of one of them, or "": as kv_type says
+  std::string packed_cache;  ///< of --cache-packed: "" or "false": off; "true": the usual folder
   int threads = 0;
   std::optional<int64_t> context;  ///< unset: kDefaultContext
   int64_t ubatch = 512;
@@ -55,6 +56,7 @@ struct PromptFlags {
 
 void add_model_flag(CLI::App& app, std::string& model);
 void add_view_flags(CLI::App& app, ModelFlags& flags);  ///< --adapter and --view
+void add_packed_cache_flag(CLI::App& app, ModelFlags& flags);
 void add_threads_flag(CLI::App& app, int& threads);
 void add_draft_weights_flag(CLI::App& app, std::string& draft_weights);
 void add_kv_type_flag(CLI::App& app, std::string& type);

@@ -17,6 +17,7 @@ class PerplexityCommand : public Command {
  public:
   void add_flags(CLI::App& app) override {
     add_model_flag(app, flags_.model);
+    add_packed_cache_flag(app, flags_);
     app.add_option("--weights", flags_.weights, "runtime format; auto keeps the file's precision")
         ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
         ->capture_default_str()

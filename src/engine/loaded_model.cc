@@ -6,6 +6,7 @@
 
 #include "base/available_memory.h"
 #include "base/log.h"
+#include "engine/cached_load.h"
 #include "engine/draft_weights.h"
 #include "engine/machine_cache.h"
 #include "engine/model_registry.h"
@@ -95,7 +96,9 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
                                                rates, available_memory());
     draft_weights = draft_weights_name(request.draft_format);
   }
-  Model model = load_model(checkpoint, request, pool);
+  Model model = options.packed_cache.empty()
+                    ? load_model(checkpoint, request, pool)
+                    : load_cached_model(options.packed_cache, checkpoint, request, pool);
   std::string weights = weights_name(model, options.weights);
   const bool quantise =
       options.weights == WeightFormat::kQ8 || options.weights == WeightFormat::kQ4;

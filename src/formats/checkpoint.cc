@@ -85,6 +85,10 @@ Checkpoint open_checkpoint(const std::string& path) {
   std::error_code error;
   if (!file_exists(path)) fail("{}: no such file or directory", path);
   const fs::file_status status = fs::status(path, error);
+  if (path.ends_with(kPackedCacheSuffix)) {
+    fail("{}: the packed weights of a model (--cache-packed), not a model: give the model itself",
+         path);
+  }
   if (!fs::is_directory(status) && !path.ends_with(".gguf") && !has_gguf_magic(path)) {
     fail("{}: neither a directory nor a GGUF file{}", path,
          path.ends_with(".safetensors") ? " (give the model's directory; an adapter goes with "
@@ -120,6 +124,7 @@ std::string base_hash(const TensorSource& tensors) {
     const size_t size = std::min(tensor->data.size(), kSample);
     hash.add(tensor->data.first(size));
     hash.add(tensor->data.last(size));
+    tensors.drop(*tensor);
   }
   return hash.hex();
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "formats/model_config.h"
 #include "formats/tensor_source.h"
@@ -15,6 +16,9 @@ struct Checkpoint {
   ModelConfig config;
   std::unique_ptr<TensorSource> tensors;
 };
+
+/// How names of files with packed weights end (model/packed_cache.h); they are no models.
+inline constexpr std::string_view kPackedCacheSuffix = ".packed";
 
 /// Opens a directory with config.json, or a .gguf file. Error(kInput) in one line otherwise.
 Checkpoint open_checkpoint(const std::string& path);

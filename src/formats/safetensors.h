@@ -25,6 +25,7 @@ class SafetensorsSource : public TensorSource {
   const TensorInfo* find(std::string_view name) const override;
   const std::vector<TensorInfo>& tensors() const override { return tensors_; }
   void drop(const TensorInfo& tensor) const override;
+  std::vector<const MappedFile*> files() const override { return file_pointers(files_); }
   std::string path() const override { return path_; }
   std::string unreadable_type(std::string_view name) const override;
   /// `__metadata__` of the (first) file.

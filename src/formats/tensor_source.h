@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "base/tensor_type.h"
 
 namespace orthrus {
@@ -36,6 +38,8 @@ class TensorSource {
   virtual const std::vector<TensorInfo>& tensors() const = 0;
   /// The tensor's file pages are not needed again (see MappedFile::drop).
   virtual void drop(const TensorInfo& tensor) const = 0;
+  /// The files that the tensors lie in.
+  virtual std::vector<const MappedFile*> files() const { return {}; }
   /// Where the tensors come from, for messages. Empty where they have no file.
   virtual std::string path() const { return {}; }
   /// The type's name of a tensor that is in the file in a type we do not read (such tensors are not
@@ -44,5 +48,13 @@ class TensorSource {
   /// Throws Error(kInput) that names the first missing tensor or the first of another shape.
   const TensorInfo& require(std::string_view name, std::span<const int64_t> shape) const;
 };
+
+/// For TensorSource::files().
+inline std::vector<const MappedFile*> file_pointers(
+    const std::vector<std::unique_ptr<MappedFile>>& files) {
+  std::vector<const MappedFile*> pointers;
+  for (const auto& file : files) pointers.push_back(file.get());
+  return pointers;
+}
 
 }  // namespace orthrus

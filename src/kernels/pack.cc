@@ -59,41 +59,38 @@ TensorType packed_form(TensorType type, WeightFormat format) {
 /// Fills the panels of one matrix; each thread takes a run of panels.
 class MatrixPacker {
  public:
-  MatrixPacker(const MatrixSource& source, TensorType form, WeightArena* arena)
-      : rows_(source), form_(form) {
-    matrix_.rows_ = source.rows;
-    matrix_.cols_ = source.cols;
-    matrix_.form_ = form;
-    matrix_.layout_ = layout_of(form);
-    panel_bytes_ = panel_bytes(form, source.cols);
-    matrix_.bytes_ = static_cast<size_t>(panel_count(source.rows)) * panel_bytes_;
-    matrix_.memory_ = arena ? arena->allocate(matrix_.bytes_) : WeightArena::own(matrix_.bytes_);
-  }
+  MatrixPacker(const MatrixSource& source, TensorType form) : rows_(source), form_(form) {}
 
-  PackedMatrix pack(ThreadPool& pool) {
-    pool.parallel_for(panel_count(matrix_.rows_), [&](int64_t begin, int64_t end) {
-      std::vector<float> values(static_cast<size_t>(kLanes * matrix_.cols_));
+  PackedMatrix pack(ThreadPool& pool, WeightArena* arena) const {
+    const int64_t panels = panel_count(rows());
+    const size_t bytes = panel_bytes(form_, cols());
+    const size_t all = static_cast<size_t>(panels) * bytes;
+    const WeightArena::Piece memory = arena ? arena->allocate(all) : WeightArena::own(all);
+    pool.parallel_for(panels, [&](int64_t begin, int64_t end) {
+      std::vector<float> values(static_cast<size_t>(kLanes * cols()));
       for (int64_t p = begin; p < end; ++p) {
-        std::byte* panel = matrix_.memory_.data + static_cast<size_t>(p) * panel_bytes_;
+        std::byte* panel = memory.data + static_cast<size_t>(p) * bytes;
         is_block(form_) ? pack_groups(p, values, panel) : pack_plain(p, values, panel);
       }
     });
-    return std::move(matrix_);
+    return {form_, rows(), cols(), memory.block, memory.data};
   }
 
  private:
   TensorType source_type() const { return rows_.source().type; }
+  int64_t rows() const { return rows_.source().rows; }
+  int64_t cols() const { return rows_.source().cols; }
 
-  int64_t lanes_of(int64_t p) const { return std::min(kLanes, matrix_.rows_ - p * kLanes); }
+  int64_t lanes_of(int64_t p) const { return std::min(kLanes, rows() - p * kLanes); }
 
   void read_values(int64_t p, std::vector<float>& values) const {
     for (int64_t lane = 0; lane < lanes_of(p); ++lane) {
-      rows_.values(p * kLanes + lane, values.data() + lane * matrix_.cols_);
+      rows_.values(p * kLanes + lane, values.data() + lane * cols());
     }
   }
 
   void pack_plain(int64_t p, std::vector<float>& values, std::byte* panel) const {
-    const PanelShape shape{lanes_of(p), matrix_.cols_};
+    const PanelShape shape{lanes_of(p), cols()};
     if (form_ != source_type()) {
       read_values(p, values);
       if (form_ == TensorType::kF32) return interleave_f32(shape, values.data(), panel);
@@ -111,12 +108,11 @@ class MatrixPacker {
     if (rows_.quantises(form_)) read_values(p, values);
     ChunkPacker chunk(form);
     DecodedBlock decoded;
-    for (int64_t k = 0; k < matrix_.cols_; k += form.chunk, panel += form.bytes()) {
+    for (int64_t k = 0; k < cols(); k += form.chunk, panel += form.bytes()) {
       chunk.clear();
       for (int64_t lane = 0; lane < lanes_of(p); ++lane) {
-        for (int64_t i = 0; i < form.chunk && k + i < matrix_.cols_; i += block) {
-          rows_.block(form_, p * kLanes + lane, k + i, values.data() + lane * matrix_.cols_,
-                      decoded);
+        for (int64_t i = 0; i < form.chunk && k + i < cols(); i += block) {
+          rows_.block(form_, p * kLanes + lane, k + i, values.data() + lane * cols(), decoded);
           chunk.put(lane, i, block, decoded);
         }
       }
@@ -126,9 +122,17 @@ class MatrixPacker {
 
   SourceRows rows_;
   TensorType form_;
-  PackedMatrix matrix_;
-  size_t panel_bytes_;
 };
+
+PackedMatrix::PackedMatrix(TensorType form, int64_t rows, int64_t cols,
+                           std::shared_ptr<const void> block, const std::byte* data)
+    : rows_(rows),
+      cols_(cols),
+      form_(form),
+      layout_(layout_of(form)),
+      bytes_(packed_bytes(form, rows, cols, WeightFormat::kAuto)),
+      block_(std::move(block)),
+      data_(data) {}
 
 PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& pool,
                   WeightArena* arena) {
@@ -143,7 +147,7 @@ PackedMatrix pack(const MatrixSource& source, WeightFormat format, ThreadPool& p
     fail("int8 weights need a scale a row: expected {}, found {}", source.rows,
          source.row_scales.size());
   }
-  return MatrixPacker(source, packed_form(source.type, format), arena).pack(pool);
+  return MatrixPacker(source, packed_form(source.type, format)).pack(pool, arena);
 }
 
 size_t packed_bytes(TensorType type, int64_t rows, int64_t cols, WeightFormat format) {

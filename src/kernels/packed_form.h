@@ -99,7 +99,7 @@ inline constexpr std::array<uint8_t, 16> kIq4Codes = {1,   24,  45,  63,  79,  9
 
 /// Access of the packers and kernels to the parts of a packed matrix.
 struct PackedAccess {
-  static const std::byte* data(const PackedMatrix& m) { return m.memory_.data; }
+  static const std::byte* data(const PackedMatrix& m) { return m.data_; }
 };
 
 /// Chunks of a panel of `cols` inputs (group formats).

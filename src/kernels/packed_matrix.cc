@@ -70,7 +70,8 @@ void unpack_group_row(TensorType type, const std::byte* panel, int64_t lane, int
   }
 }
 
-// Sixteen huge pages; what a block has left when the next matrix does not fit is never touched.
+// Of blocks beyond what was expected: sixteen huge pages. What one has left when the next matrix
+// does not fit is never touched.
 constexpr size_t kArenaBlock = size_t{32} << 20;
 
 }  // namespace
@@ -80,12 +81,17 @@ WeightArena::Piece WeightArena::own(size_t bytes) {
   return {block, block->data()};
 }
 
+void WeightArena::add_block(size_t bytes) {
+  block_ = std::make_shared<AlignedBuffer>(bytes);
+  used_ = 0;
+}
+
 WeightArena::Piece WeightArena::allocate(size_t bytes) {
-  bytes = (bytes + 63) / 64 * 64;
-  if (bytes > kArenaBlock / 2) return own(bytes);
+  bytes = piece_bytes(bytes);
+  if (!block_ && expected_ >= bytes) add_block(expected_);
   if (!block_ || block_->size() - used_ < bytes) {
-    block_ = std::make_shared<AlignedBuffer>(kArenaBlock);
-    used_ = 0;
+    if (bytes > kArenaBlock / 2) return own(bytes);
+    add_block(kArenaBlock);
   }
   std::byte* data = block_->data() + used_;
   used_ += bytes;

@@ -45,25 +45,41 @@ struct PackedLayout {
 class WeightArena {
  public:
   struct Piece {
-    std::shared_ptr<AlignedBuffer> block;
+    std::shared_ptr<const void> block;
     std::byte* data;  ///< zero-filled, aligned to 64 bytes
   };
+  /// expected: piece_bytes() of all pieces to come, which then lie in one block without gaps. What
+  /// is never taken of it costs no memory; what goes beyond comes from further blocks.
+  explicit WeightArena(size_t expected = 0) : expected_(expected) {}
+
   Piece allocate(size_t bytes);
   /// A block for one piece alone.
   static Piece own(size_t bytes);
+  /// What a piece of that many bytes takes of a block.
+  static size_t piece_bytes(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
  private:
+  void add_block(size_t bytes);
+
+  size_t expected_;
   std::shared_ptr<AlignedBuffer> block_;
   size_t used_ = 0;
 };
 
 /// A weight matrix packed for the matmul kernels; also serves the embedding lookup. Immutable after
-/// pack(); the values it stands for do not depend on the ISA.
+/// pack(); its bytes do not depend on the ISA.
 class PackedMatrix {
  public:
+  PackedMatrix() = default;
+  /// What pack() once made: packed_bytes(form, rows, cols, kAuto) bytes at `data`, aligned to 64,
+  /// which stay as they are while `block` lives.
+  PackedMatrix(TensorType form, int64_t rows, int64_t cols, std::shared_ptr<const void> block,
+               const std::byte* data);
+
   int64_t rows() const { return rows_; }  ///< outputs
   int64_t cols() const { return cols_; }  ///< inputs
   size_t bytes() const { return bytes_; }
+  std::span<const std::byte> data() const { return {data_, bytes_}; }
   double bits_per_weight() const {
     return 8.0 * static_cast<double>(bytes()) / static_cast<double>(rows_ * cols_);
   }
@@ -72,20 +88,24 @@ class PackedMatrix {
   /// kQ4_0 for q4).
   TensorType form() const { return form_; }
   /// Whether both are the same values in the same memory.
-  bool same_as(const PackedMatrix& other) const { return memory_.data == other.memory_.data; }
+  bool same_as(const PackedMatrix& other) const { return data_ == other.data_; }
   /// "F32", "BF16", "Q4_K": the name of form(), for inspect.
   std::string format_name() const { return std::string(traits(form_).name); }
 
  private:
-  friend class MatrixPacker;
   friend struct PackedAccess;  // the kernels
   int64_t rows_ = 0;
   int64_t cols_ = 0;
   TensorType form_ = TensorType::kF32;
   PackedLayout layout_;
   size_t bytes_ = 0;
-  WeightArena::Piece memory_{};
+  std::shared_ptr<const void> block_;
+  const std::byte* data_ = nullptr;
 };
+
+/// Raise it with every change to what pack() makes of the same source: files of packed matrices of
+/// another version are not used (model/packed_cache.h).
+inline constexpr int kPackVersion = 1;
 
 /// Packs rows [0, rows) in parallel. kAuto: F32, F16, BF16 stay; block types keep codes and scales
 /// exactly; kI8 with row scales becomes q8 (its scales rounded to f16). kF32 and kBF16 dequantise;

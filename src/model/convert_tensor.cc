@@ -10,9 +10,8 @@
 #include "formats/tensor_names.h"
 
 namespace orthrus {
-namespace {
 
-MatrixSource source_of(const TensorInfo& info, std::span<const float> scales) {
+MatrixSource matrix_source(const TensorInfo& info, std::span<const float> scales) {
   return {info.type,
           info.data,
           info.shape[0],
@@ -21,11 +20,9 @@ MatrixSource source_of(const TensorInfo& info, std::span<const float> scales) {
           scales};
 }
 
-}  // namespace
-
 std::vector<float> read_vector(const TensorSource& tensors, std::string_view name, int64_t size) {
   const TensorInfo& info = tensors.require(name, std::array{size});
-  const MatrixSource column = source_of(info, {});
+  const MatrixSource column = matrix_source(info, {});
   const SourceRows rows(column);
   std::vector<float> values(static_cast<size_t>(size));
   for (int64_t i = 0; i < size; ++i) rows.values(i, &values[static_cast<size_t>(i)]);
@@ -42,7 +39,7 @@ TensorConverter::TensorConverter(const TensorSource& tensors, const TensorInfo& 
     : type_(type),
       interleaved_heads_(interleaved_heads),
       scales_(read_row_scales(tensors, info)),
-      source_(source_of(info, scales_)),
+      source_(matrix_source(info, scales_)),
       rows_(source_) {}
 
 void TensorConverter::convert(int64_t begin, int64_t end, std::byte* out) const {

@@ -9,6 +9,9 @@
 
 namespace orthrus {
 
+/// A tensor as packing reads it, a vector as a column. `scales`: read_row_scales() of it.
+MatrixSource matrix_source(const TensorInfo& info, std::span<const float> scales);
+
 /// A vector as floats, in Hugging Face order.
 std::vector<float> read_vector(const TensorSource& tensors, std::string_view name, int64_t size);
 

@@ -1,5 +1,6 @@
 #include "model/weights.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
@@ -8,6 +9,7 @@
 #include "formats/tensor_names.h"
 #include "model/convert_tensor.h"
 #include "model/head_format.h"
+#include "model/runtime_bytes.h"
 
 namespace orthrus {
 namespace {
@@ -41,7 +43,8 @@ struct Formats {
 /// Packs one matrix after another into memory that they share.
 class Packer {
  public:
-  explicit Packer(ThreadPool& pool) : pool_(pool) {}
+  /// expected: see WeightArena.
+  Packer(ThreadPool& pool, size_t expected) : pool_(pool), arena_(expected) {}
 
   /// twin: where its format takes less memory, the same values in it, else the result again.
   PackedMatrix pack(const MatrixSource& source, const Formats& formats,
@@ -58,23 +61,54 @@ class Packer {
   WeightArena arena_;
 };
 
-/// Packs matrices and reads vectors of one source, dropping the pages of what it has read.
+/// Adds up what matrices take of an arena.
+class ArenaSize {
+ public:
+  /// As Packer::pack does with such a tensor; vectors are none of its business.
+  void add(const TensorInfo& info, const Formats& formats) {
+    if (info.shape.size() != 2) return;
+    const size_t own = runtime_bytes(info, formats.own);
+    bytes_ += WeightArena::piece_bytes(own);
+    if (!formats.twin) return;
+    const size_t twin = runtime_bytes(info, *formats.twin);
+    if (twin < own) bytes_ += WeightArena::piece_bytes(twin);
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  size_t bytes_ = 0;
+};
+
+/// A model has some tensors in several formats: each is recorded by name and format.
+std::string recorded_name(std::string_view name, WeightFormat format) {
+  static constexpr std::array<std::string_view, 5> kNames = {"auto", "f32", "bf16", "q8", "q4"};
+  return fmt::format("{}:{}", name, kNames.at(static_cast<size_t>(format)));
+}
+
+/// Packs matrices and reads vectors of one source, dropping the pages of what it has read; or takes
+/// them from an earlier load.
 class TensorReader {
  public:
-  TensorReader(const TensorSource& tensors, Formats formats, Packer& packer, Progress& progress)
-      : tensors_(tensors), formats_(formats), packer_(packer), progress_(progress) {}
+  TensorReader(const TensorSource& tensors, const LoadRequest& request, Formats formats,
+               Packer& packer, Progress& progress)
+      : tensors_(tensors),
+        request_(request),
+        formats_(formats),
+        packer_(packer),
+        progress_(progress) {}
 
   bool makes_twins() const { return formats_.twin.has_value(); }
 
   PackedMatrix matrix(std::string_view name, int64_t rows, int64_t cols, const Formats& formats,
                       PackedMatrix* twin = nullptr) {
-    const TensorInfo& info = tensors_.require(name, std::array{rows, cols});
-    MatrixSource source{info.type, info.data, rows, cols, info.interleaved_heads, {}};
-    const std::vector<float> scales = read_row_scales(tensors_, info);
-    source.row_scales = scales;
-    PackedMatrix packed = packer_.pack(source, formats, twin);
-    tensors_.drop(info);
-    progress_.add(info.data.size());
+    if (request_.loaded) return loaded_matrix(name, rows, cols, formats, twin);
+    PackedMatrix packed = pack_matrix(name, rows, cols, formats, twin);
+    if (request_.record) {
+      request_.record->add(recorded_name(name, formats.own), packed);
+      if (twin && formats.twin && !twin->same_as(packed)) {
+        request_.record->add(recorded_name(name, *formats.twin), *twin);
+      }
+    }
     return packed;
   }
 
@@ -84,7 +118,11 @@ class TensorReader {
   }
 
   std::vector<float> vector(std::string_view name, int64_t size) {
-    return read_vector(tensors_, name, size);
+    if (request_.loaded) return request_.loaded->vector(name, size);
+    std::vector<float> values = read_vector(tensors_, name, size);
+    tensors_.drop(tensors_.require(name, std::array{size}));
+    if (request_.record) request_.record->add(name, values);
+    return values;
   }
 
   std::vector<float> optional_vector(bool present, std::string_view name, int64_t size) {
@@ -92,7 +130,29 @@ class TensorReader {
   }
 
  private:
+  PackedMatrix pack_matrix(std::string_view name, int64_t rows, int64_t cols,
+                           const Formats& formats, PackedMatrix* twin) {
+    const TensorInfo& info = tensors_.require(name, std::array{rows, cols});
+    const std::vector<float> scales = read_row_scales(tensors_, info);
+    PackedMatrix packed = packer_.pack(matrix_source(info, scales), formats, twin);
+    tensors_.drop(info);
+    progress_.add(info.data.size());
+    return packed;
+  }
+
+  PackedMatrix loaded_matrix(std::string_view name, int64_t rows, int64_t cols,
+                             const Formats& formats, PackedMatrix* twin) const {
+    const LoadedTensors& loaded = *request_.loaded;
+    PackedMatrix packed = loaded.matrix(recorded_name(name, formats.own), rows, cols);
+    if (twin && formats.twin) {
+      const std::string twin_name = recorded_name(name, *formats.twin);
+      *twin = loaded.has_matrix(twin_name) ? loaded.matrix(twin_name, rows, cols) : packed;
+    }
+    return packed;
+  }
+
   const TensorSource& tensors_;
+  const LoadRequest& request_;
   const Formats formats_;
   Packer& packer_;
   Progress& progress_;
@@ -203,7 +263,7 @@ void read_diffusion_view(Model& model, const Checkpoint& checkpoint, const LoadR
   const bool from_adapter = request.diffusion == Diffusion::kAdapter;
   const TensorSource& tensors = from_adapter ? *request.adapter->tensors : *checkpoint.tensors;
   const WeightFormat format = request.draft_format.value_or(request.format);
-  TensorReader reader(tensors, {format, std::nullopt}, packer, progress);
+  TensorReader reader(tensors, request, {format, std::nullopt}, packer, progress);
   const std::string_view suffix = request.diffusion == Diffusion::kCopy ? "" : "_diff";
   for (size_t i = 0; i < model.layers.size(); ++i) {
     model.layers[i].diff = read_attention(reader, model.config, static_cast<int64_t>(i), suffix);
@@ -250,6 +310,34 @@ size_t extra_bytes(const MlpWeights& twin, const MlpWeights& original) {
          extra_bytes(twin.down_proj, original.down_proj);
 }
 
+/// What all matrices of a load take of an arena.
+size_t arena_bytes(const Checkpoint& checkpoint, const LoadRequest& request,
+                   const Formats& formats) {
+  using Diffusion = LoadRequest::Diffusion;
+  const ModelConfig& config = checkpoint.config;
+  const Formats diffusion{request.draft_format.value_or(request.format), std::nullopt};
+  ArenaSize size;
+  const auto add = [&](const TensorSource& tensors, const std::string& name, const Formats& as) {
+    if (const TensorInfo* info = tensors.find(name)) size.add(*info, as);
+  };
+  const std::vector<TensorSpec> twinned = twinned_tensors(config);
+  for (const TensorSpec& spec : ar_tensors(config)) {
+    const bool has_twin = std::any_of(twinned.begin(), twinned.end(),
+                                      [&](const TensorSpec& t) { return t.name == spec.name; });
+    add(*checkpoint.tensors, spec.name, has_twin ? formats : Formats{formats.own, std::nullopt});
+    const bool attention = spec.name.find(".self_attn.") != std::string::npos;
+    if (request.diffusion == Diffusion::kCopy && attention) {
+      add(*checkpoint.tensors, spec.name, diffusion);
+    }
+  }
+  if (request.diffusion == Diffusion::kCheckpoint || request.diffusion == Diffusion::kAdapter) {
+    const bool from_adapter = request.diffusion == Diffusion::kAdapter;
+    const TensorSource& tensors = from_adapter ? *request.adapter->tensors : *checkpoint.tensors;
+    for (const TensorSpec& spec : diffusion_tensors(config)) add(tensors, spec.name, diffusion);
+  }
+  return size.bytes();
+}
+
 size_t bytes_of(const AttentionWeights& w) {
   return w.q_proj.bytes() + w.k_proj.bytes() + w.v_proj.bytes() + w.o_proj.bytes() +
          4 * (w.q_norm.size() + w.k_norm.size());
@@ -264,10 +352,10 @@ Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, Threa
   size_t total = source_bytes(*checkpoint.tensors);
   if (request.adapter) total += source_bytes(*request.adapter->tensors);
   Progress progress(request.progress, total);
-  Packer packer(pool);
   Formats formats{request.format, std::nullopt};
   if (request.diffusion != LoadRequest::Diffusion::kNone) formats.twin = request.draft_format;
-  TensorReader reader(*checkpoint.tensors, formats, packer, progress);
+  Packer packer(pool, arena_bytes(checkpoint, request, formats));
+  TensorReader reader(*checkpoint.tensors, request, formats, packer, progress);
 
   const Formats head = formats.of_head();
   if (!c.tie_word_embeddings) {
@@ -339,9 +427,17 @@ Model random_model(const ModelConfig& config, WeightFormat format, ThreadPool& p
   Model model;
   model.config = config;
   const ModelConfig& c = config;
-  Packer packer(pool);
   const Formats formats{format, draft_format};
+  const Formats drafts{draft_format.value_or(format), std::nullopt};
   const Formats head = formats.of_head();
+  ArenaSize size;
+  for (const TensorSpec& spec : ar_tensors(c)) {
+    size.add({spec.name, TensorType::kBF16, spec.shape, {}, 0}, formats);
+  }
+  for (const TensorSpec& spec : diffusion_tensors(c)) {
+    size.add({spec.name, TensorType::kBF16, spec.shape, {}, 0}, drafts);
+  }
+  Packer packer(pool, size.bytes());
   RandomMatrices random(
       c.hidden_size * std::max({c.vocab_size, c.intermediate_size, c.num_heads * c.head_dim}),
       packer, pool);
@@ -356,7 +452,7 @@ Model random_model(const ModelConfig& config, WeightFormat format, ThreadPool& p
     LayerWeights w;
     w.input_norm = ones;
     w.ar = random_attention(random, c, formats);
-    w.diff = random_attention(random, c, {draft_format.value_or(format), std::nullopt});
+    w.diff = random_attention(random, c, drafts);
     w.post_attention_norm = ones;
     make_mlp(w, formats.twin.has_value(), [&](auto member, PackedMatrix* twin) {
       const bool down = member == &MlpWeights::down_proj;

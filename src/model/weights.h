@@ -9,6 +9,7 @@
 #include "formats/adapter.h"
 #include "formats/checkpoint.h"
 #include "kernels/packed_matrix.h"
+#include "model/packed_cache.h"
 
 namespace orthrus {
 
@@ -78,6 +79,9 @@ struct LoadRequest {
     kNone
   } diffusion = Diffusion::kNone;
   const Adapter* adapter = nullptr;  ///< for kAdapter
+  /// What an earlier load of the same request had: taken from here, and nothing from the files.
+  const LoadedTensors* loaded = nullptr;
+  LoadedTensors* record = nullptr;  ///< gets all that is loaded
   /// Called with the share done, 0 to 1; from the loading thread.
   std::function<void(double)> progress;
 };

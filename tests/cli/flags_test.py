@@ -78,7 +78,7 @@ class WrongFlags(ProgramTest):
     def test_flags_of_others_say_what_to_do_instead(self):
         for command in (*COMMANDS, "serve"):
             given = ["OWNER/NAME"] if command == "pull" else [] if command in ("version", "adapter") else ["-m", TINY]
-            self.refuse(2, "no flag --mlock here: weights are copied into memory", command, *given, "--mlock")
+            self.refuse(2, "no flag --mlock here: weights are packed into memory", command, *given, "--mlock")
             self.refuse(2, "no flag --gpu-layers here: the CPU does all work", command, *given, "--gpu-layers=99")
             self.refuse(2, "no flag -ngl here: the CPU does all work", command, *given, "-ngl", "99")
         self.refuse(2, "no flag --tensor-parallel-size here: one process", "serve", "-m", TINY, "--tensor-parallel-size", "2")
@@ -131,6 +131,31 @@ class WrongFlags(ProgramTest):
         for flag, size in (("f32", 64 * 4), ("bf16", 64 * 2), ("q8", 64 + 4)):
             plan = json.loads(self.succeed("plan", TINY, "--kv-type", flag, "--json"))
             self.assertEqual(plan["kv_bytes_per_token"], 2 * 4 * 2 * size)
+
+    def test_packed_caches(self):
+        run = ["run", "-m", TINY, "--raw", "-n", "8", "--temp", "0", "-p", "a"]
+        plain = self.succeed(*run)
+        with tempfile.TemporaryDirectory() as folder:
+            home = {"XDG_CACHE_HOME": folder}
+            usual, named = pathlib.Path(folder, "orthrus/packed"), pathlib.Path(folder, "named")
+            config = pathlib.Path(folder, "config.yaml")
+            self.assertEqual(self.succeed(*run, "--cache-packed=false", env=home), plain)
+            self.assertFalse(usual.exists())
+            # A value of the flag needs the sign: the next word is the prompt's.
+            for flags in (["--cache-packed"], ["--cache-packed", "-n", "8"], [f"--cache-packed={named}"]):
+                self.assertEqual(self.succeed(*run, *flags, env=home), plain)
+            first, = usual.iterdir()
+            second, = named.iterdir()
+            self.assertRegex(first.name, r"^checkpoint-auto-[0-9a-f]{16}\.packed$")
+            self.assertEqual(first.name, second.name)
+            self.assertEqual(first.read_bytes(), second.read_bytes())
+            self.refuse(1, r"the packed weights of a model \(--cache-packed\), not a model", "inspect", first)
+            for value, place in (("true", usual), (named, named)):
+                for file in place.iterdir():
+                    file.unlink()
+                config.write_text(f"cache_packed: {value}\n")
+                self.assertEqual(self.succeed(*run, "--config", config, env=home), plain)
+                self.assertEqual(len(list(place.iterdir())), 1)
 
     def test_draft_flags_without_the_dual_view(self):
         run = ["run", "-m", TINY, "--raw", "-n", "2", "--temp", "0", "-p", "a"]

@@ -231,4 +231,29 @@ TEST(Pack, RefusesWhatIsNotFinite) {
 }
 
 }  // namespace
+
+TEST(WeightArena, ExpectedPiecesLieInOneBlockWithoutGaps) {
+  const size_t sizes[] = {100, size_t{40} << 20, 64, 1};
+  size_t expected = 0;
+  for (const size_t size : sizes) expected += WeightArena::piece_bytes(size);
+  EXPECT_EQ(expected, 128 + (size_t{40} << 20) + 64 + 64);
+  WeightArena arena(expected);
+  const WeightArena::Piece first = arena.allocate(sizes[0]);
+  size_t at = WeightArena::piece_bytes(sizes[0]);
+  for (const size_t size : std::span(sizes).subspan(1)) {
+    const WeightArena::Piece piece = arena.allocate(size);
+    EXPECT_EQ(piece.block, first.block);
+    EXPECT_EQ(piece.data, first.data + at);
+    at += WeightArena::piece_bytes(size);
+  }
+  EXPECT_NE(arena.allocate(1).block, first.block);  // beyond what was expected
+}
+
+TEST(WeightArena, WithoutExpectationSmallPiecesShareABlock) {
+  WeightArena arena;
+  const WeightArena::Piece small = arena.allocate(100);
+  EXPECT_EQ(arena.allocate(100).block, small.block);
+  EXPECT_NE(arena.allocate(size_t{40} << 20).block, small.block);
+}
+
 }  // namespace orthrus
