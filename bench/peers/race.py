@@ -1,0 +1,186 @@
+"""This engine beside others on the same weights, threads and cores (docs/benchmarks.md, "The race").
+
+Every repetition visits every engine with every case, so that a slow spell of the machine meets them all. Each engine
+is a process of its own that keeps its model. Results go to RESULTS/MODEL-PRECISION.json; a part that is run again replaces its cases."""
+
+import argparse
+import json
+import os
+import subprocess
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import models
+import report
+import results
+from cases import CANNOT, MODELS, OURS, PEERS, PRECISIONS, TEXT, TEXT_MODEL, TEXT_MODES, TEXT_TOKENS, cases_of
+from workers import WorkerDied, WorkerProcess
+
+SANITY_TOKENS = 24
+
+
+def commit():
+    def git(*arguments):
+        return subprocess.run(["git", "-C", models.SOURCE, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def cpu_name():
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    fields = dict(line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
+    fields = {key.strip(): value.strip() for key, value in fields.items()}
+    return f"{fields.get('model name', 'unknown CPU')} (family {fields.get('cpu family')}, model {fields.get('model')})"
+
+
+def log(text):
+    print(text, flush=True)
+
+
+class Race:
+    """Of one model in one precision."""
+
+    def __init__(self, model, precision, arguments, cores):
+        self.model, self.precision, self.cores = model, precision, cores
+        self.repetitions = arguments.repetitions
+        self.folder = arguments.models_folder
+        self.wanted = arguments.cases
+        self.cannot = {peer: CANNOT[peer, precision] for peer in arguments.peers if (peer, precision) in CANNOT}
+        self.peers = [peer for peer in (OURS, *arguments.peers) if peer not in self.cannot]
+        self.unit = {"model": model, "precision": precision, "peers": {}, "agreement": {}, "cases": {}}
+        self.workers = {}
+
+    def run(self):
+        self.paths = models.make(self.model, self.precision, self.peers, self.folder)
+        try:
+            self.start()
+            timed = [case for case in cases_of(self.model) if case.name in self.wanted]
+            self.measure([case for case in timed if case.tokens], self.ask_worker, self.peers)
+            self.measure([case for case in timed if not case.tokens], self.ask_new_worker, self.peers)
+            if self.model == TEXT_MODEL and TEXT.name in self.wanted:
+                self.run_text()
+        finally:
+            for worker in self.workers.values():
+                worker.end()
+        return self.unit
+
+    def start(self):
+        for peer in self.peers:
+            worker = self.workers[peer] = WorkerProcess(peer, self.paths[peer], self.cores)
+            worker.ask("load")
+            self.unit["peers"][peer] = worker.ask("about")["about"]
+
+    def ask_worker(self, case, peer):
+        return case.value(self.workers[peer].ask(*case.command)["seconds"])
+
+    def ask_new_worker(self, case, peer):
+        worker = WorkerProcess(peer, self.paths[peer], self.cores)
+        try:
+            return case.value(worker.ask(*case.command)["seconds"])
+        finally:
+            worker.end()
+
+    def measure(self, cases, ask, peers):
+        """Warms up, then visits the peers in turn, beginning with another one each time."""
+        for case in cases:
+            entry = {"commit": commit(), "date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "cpu": cpu_name(),
+                     "threads": len(self.cores), "values": {}, "cannot": dict(self.cannot)}
+            for peer in peers:
+                try:
+                    ask(case, peer)
+                    entry["values"][peer] = []
+                except WorkerDied as reason:
+                    entry["cannot"][peer] = str(reason)
+                    log(f"  {reason}")
+            self.unit["cases"][case.name] = entry
+        for repetition in range(self.repetitions):
+            for case in cases:
+                entry = self.unit["cases"][case.name]
+                running = list(entry["values"])
+                for i in range(len(running)):
+                    peer = running[(i + repetition) % len(running)]
+                    entry["values"][peer].append(ask(case, peer))
+        for case in cases:
+            found = results.ratio(case, self.unit["cases"][case.name])
+            log(f"  {case.title}: " + (f"{found[0]:.2f} of {found[1]}" if found else "nothing to compare"))
+
+    def run_text(self):
+        """Real prompts: whether all engines compute the same, and what drafts bring."""
+        prompts = text_prompts(self.model)
+        first = {peer: self.workers[peer].ask("generate", "ar", SANITY_TOKENS, prompts[0])["tokens"] for peer in self.peers}
+        for peer, tokens in first.items():
+            same = next((i for i, (a, b) in enumerate(zip(tokens, first[OURS])) if a != b), len(tokens))
+            self.unit["agreement"][peer] = same
+        if any(mode == "dual" for _, mode in TEXT_MODES.values()):
+            self.workers[OURS].end()
+            self.workers[OURS] = WorkerProcess(OURS, models.make_dual(self.model, self.precision, self.folder), self.cores)
+            self.workers[OURS].ask("load")
+        names = [name for name, (peer, _) in TEXT_MODES.items() if peer in self.peers]
+
+        def ask(_, name):
+            peer, mode = TEXT_MODES[name]
+            answers = [self.workers[peer].ask("generate", mode, TEXT_TOKENS, prompt) for prompt in prompts]
+            return sum(len(answer["tokens"]) for answer in answers) / sum(answer["seconds"] for answer in answers)
+
+        self.measure([TEXT], ask, names)
+
+
+def text_prompts(model):
+    """Token ids of two held-out prompts of each kind, as a chat."""
+    prompts = []
+    for kind in ("gsm8k", "code", "chat"):
+        with open(models.SOURCE / f"models/{model}/recipe/held-out/{kind}.jsonl", encoding="utf-8") as file:
+            for line in [next(file) for _ in range(2)]:
+                fields = json.loads(line)
+                text = next(value for key in ("question", "prompt") if (value := fields.get(key)))
+                chat = f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+                out = subprocess.run([models.SOURCE / "build/orthrus", "tokenize", "-m", model, "--json", "-p", chat],
+                                     check=True, capture_output=True, text=True).stdout
+                prompts.append(",".join(str(token) for token in json.loads(out)["token_ids"]))
+    return prompts
+
+
+def names_in(allowed):
+    def parse(text):
+        names = text.split(",")
+        for name in names:
+            if name not in allowed:
+                raise argparse.ArgumentTypeError(f"expected some of {', '.join(allowed)}, with commas between; found {name}")
+        return names
+    return parse
+
+
+def main():
+    case_names = [case.name for case in cases_of(MODELS[0])] + [TEXT.name]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", type=names_in(MODELS), default=list(MODELS))
+    parser.add_argument("--precisions", type=names_in(PRECISIONS), default=list(PRECISIONS))
+    parser.add_argument("--peers", type=names_in(PEERS), default=list(PEERS))
+    parser.add_argument("--cases", type=names_in(case_names), default=case_names)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--resume", action="store_true", help="pass over cases that have their repetitions")
+    parser.add_argument("--results", type=Path, default=models.SOURCE / "build/peers/results")
+    parser.add_argument("--models-folder", type=Path, default=models.SOURCE / "build/peers/models")
+    arguments = parser.parse_args()
+
+    cores = sorted(os.sched_getaffinity(0))[:arguments.threads]
+    if len(cores) < arguments.threads:
+        parser.error(f"--threads {arguments.threads}, but this process may use {len(cores)} cores")
+    begin = time.monotonic()
+    wanted = arguments.cases
+    for model in arguments.models:
+        for precision in arguments.precisions:
+            path = arguments.results / f"{model}-{precision}.json"
+            old = results.read(path)
+            arguments.cases = [name for name in wanted if not (arguments.resume and results.done(old, name, arguments.repetitions))]
+            if arguments.cases:
+                log(f"{model}, {precision}")
+                unit = Race(model, precision, arguments, set(cores)).run()
+                results.write(path, results.merged(old, unit))
+    report.main(arguments.results)
+    log(f"{(time.monotonic() - begin) / 60:.1f} minutes; table and chart in {arguments.results}")
+
+
+if __name__ == "__main__":
+    main()

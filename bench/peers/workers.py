@@ -1,0 +1,61 @@
+"""Worker processes of the race. Only the one that is asked runs: the others are stopped, so that no thread of theirs
+spins meanwhile."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+
+from cases import OURS
+from models import SOURCE
+
+PROGRAMS = {"llama.cpp": "llama_cpp_worker.py", "openvino": "openvino_worker.py", "ctranslate2": "ctranslate2_worker.py"}
+PYTHON = SOURCE / "build/peers/venv/bin/python"
+MOST_SECONDS = 900
+
+
+class WorkerDied(Exception):
+    pass
+
+
+class WorkerProcess:
+    def __init__(self, peer, path, cores):
+        program = ([SOURCE / "build/bench/orthrus_race_worker"] if peer == OURS else
+                   [PYTHON, SOURCE / "bench/peers" / PROGRAMS[peer]])
+        self.peer = peer
+        self.log = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [*program, path, str(len(cores))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            env=os.environ | {"OMP_NUM_THREADS": str(len(cores))}, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+
+    def ask(self, *command):
+        """The answer to a command; the process is stopped again afterwards."""
+        self.process.send_signal(signal.SIGCONT)
+        try:
+            self.process.stdin.write(" ".join(str(word) for word in command) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        ready, _, _ = select.select([self.process.stdout], [], [], MOST_SECONDS)
+        if not ready:
+            self.end()
+            raise WorkerDied(f"{self.peer}: no answer to {command[0]} within {MOST_SECONDS} s")
+        line = self.process.stdout.readline()
+        if not line:
+            self.log.seek(0)
+            said = self.log.read().strip().splitlines() or ["no message"]
+            self.end()
+            raise WorkerDied(f"{self.peer}: ended at {command[0]}: {said[-1]}")
+        self.process.send_signal(signal.SIGSTOP)
+        return json.loads(line)
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.log):
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
