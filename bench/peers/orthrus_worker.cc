@@ -1,6 +1,7 @@
 // This engine's side of the race (bench/peers/race.py): the same protocol as the peers' workers.
 //   orthrus_race_worker MODEL THREADS
 // Commands on stdin, one JSON object a line on stdout:
+//   ready                     once the process has started: {}
 //   load                      opens the model and computes the first token: {"seconds"}
 //   about                     {"about": {"version", "flags", "kv"}}
 //   prefill TOKENS            into an empty cache, logits of the last row: {"seconds"}
@@ -174,6 +175,7 @@ std::string answer(Worker& worker, const std::string& line) {
   std::istringstream in(line);
   std::string command;
   in >> command;
+  if (command == "ready") return "{}";
   if (command == "load") return fmt::format("{{\"seconds\": {:.9f}}}", worker.load());
   if (!worker.loaded()) fail_usage("{}: load comes first", command);
   if (command == "about") return fmt::format("{{\"about\": {}}}", worker.about());
@@ -195,7 +197,7 @@ std::string answer(Worker& worker, const std::string& line) {
     return fmt::format("{{\"seconds\": {:.9f}, \"tokens\": [{}]}}", seconds,
                        fmt::join(tokens, ", "));
   }
-  fail_usage("expected load, about, prefill, decode or generate, found {}", command);
+  fail_usage("expected ready, load, about, prefill, decode or generate, found {}", command);
 }
 
 }  // namespace

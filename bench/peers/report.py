@@ -6,7 +6,7 @@ from pathlib import Path
 
 import chart
 import results
-from cases import CANNOT, MODELS, OURS, PEERS, PRECISIONS, TEXT, TEXT_MODES, cases_of
+from cases import MODELS, OURS, PEERS, PRECISIONS, TEXT, TEXT_MODES, cases_of
 
 
 def read_all(folder):
@@ -59,6 +59,9 @@ def values(unit):
             if not entry["values"].get(peer):
                 reasons.append((peer, entry["cannot"].get(peer, "was not asked to run"), case.title))
     text = markdown_table(["", *peers], rows)
+    disturbed = sum(entry["disturbed"] for entry in unit["cases"].values())
+    if disturbed:
+        text += f"\n- {disturbed} measurements were disturbed by other programs\n"
     for peer, reason in dict.fromkeys((peer, reason) for peer, reason, _ in reasons):
         titles = [title for p, r, title in reasons if (p, r) == (peer, reason)]
         where = "" if len(titles) == len(rows) else f" ({', '.join(titles)})"

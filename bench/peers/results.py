@@ -1,7 +1,8 @@
 """Results of the race: a JSON file for each model and precision; a case that is run again replaces the one before.
 
 {"model", "precision", "peers": {peer: {"version", "flags", "kv"}}, "agreement": {peer: tokens},
- "cases": {case: {"commit", "date", "cpu", "threads", "values": {peer: [tokens a second, or seconds]}, "cannot": {peer: reason}}}}"""
+ "cases": {case: {"commit", "date", "cpu", "threads", "values": {peer: [tokens a second, or seconds]}, "cannot": {peer: reason},
+                   "disturbed": measurements during which others took the cores}}}"""
 
 import json
 import statistics

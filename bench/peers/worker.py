@@ -45,6 +45,8 @@ class Worker:
         return [100 + i * 7919 % (self.vocab_size // 2) for i in range(first, first + count)]
 
     def answer(self, command, *arguments):
+        if command == "ready":
+            return {}
         if command == "load":
             begin = time.perf_counter()
             self.load()
@@ -59,7 +61,7 @@ class Worker:
             mode, count, ids = arguments
             seconds, tokens = self.generate(mode, int(count), [int(i) for i in ids.split(",")])
             return {"seconds": seconds, "tokens": tokens}
-        raise ValueError(f"expected load, about, prefill, decode or generate, found {command}")
+        raise ValueError(f"expected ready, load, about, prefill, decode or generate, found {command}")
 
     def serve(self):
         # Answers go to the true stdout; what a library prints there goes to stderr.
