@@ -7,7 +7,7 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'trainer/*.h' 't
 UNIT_TESTS := ^(base|formats|text|grammar|hub|kernels|cache|model|decode|engine|server|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-all with-trainer train demo demo-serve test bench bench-serve soak fuzz sanitize sanitize-address \
+.PHONY: help build build-all with-trainer train demo demo-serve test bench bench-serve bench-peers soak fuzz sanitize sanitize-address \
   sanitize-thread lint format clean pull
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test      every test"
 	@echo "make bench     measure this machine and the engine; results in build/bench/"
 	@echo "make bench-serve measure the server under load; results in build/bench/load/"
+	@echo "make bench-peers race llama.cpp, OpenVINO and CTranslate2 on the same weights; results in build/peers/"
 	@echo "make soak      the long tests: the whole lossless matrix (up to two hours, resumable)"
 	@echo "make fuzz      run every fuzz target for FUZZ_SECONDS (60)"
 	@echo "make sanitize  unit tests under the address, undefined and thread sanitizers"
@@ -70,6 +71,11 @@ bench: pull
 bench-serve: pull
 	@cmake --build build -j $(JOBS) --target orthrus_engine_bench
 	@bash bench/load/run_all.sh
+
+# The figures of docs/benchmarks.md, "The race".
+bench-peers: pull
+	@cmake --build build -j $(JOBS) --target orthrus_race_worker
+	@bash bench/peers/run_all.sh
 
 soak: build-all pull
 	@bash scripts/soak.sh

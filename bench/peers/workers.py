@@ -1,6 +1,7 @@
 """Worker processes of the race. Only the one that is asked runs: the others are stopped, so that no thread of theirs
 spins meanwhile."""
 
+import ctypes
 import json
 import os
 import select
@@ -14,10 +15,20 @@ from models import SOURCE
 PROGRAMS = {"llama.cpp": "llama_cpp_worker.py", "openvino": "openvino_worker.py", "ctranslate2": "ctranslate2_worker.py"}
 PYTHON = SOURCE / "build/peers/venv/bin/python"
 MOST_SECONDS = 900
+LIBC = ctypes.CDLL(None)
 
 
 class WorkerDied(Exception):
     pass
+
+
+PR_SET_PDEATHSIG = 1
+
+
+def _begin(cores):
+    """In the new process: a stopped worker must not outlive a race that was killed."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.sched_setaffinity(0, cores)
 
 
 class WorkerProcess:
@@ -28,7 +39,7 @@ class WorkerProcess:
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [*program, path, str(len(cores))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(len(cores))}, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+            env=os.environ | {"OMP_NUM_THREADS": str(len(cores))}, preexec_fn=lambda: _begin(cores))
 
     def ask(self, *command):
         """The answer to a command; the process is stopped again afterwards."""
