@@ -52,19 +52,22 @@ class Race:
         self.unit = {"model": model, "precision": precision, "peers": {}, "agreement": {}, "cases": {}}
         self.workers = {}
 
-    def run(self):
+    def run(self, save):
+        """save(unit) after each part, so that a race that is ended keeps what it has."""
         self.paths = models.make(self.model, self.precision, self.peers, self.folder)
         try:
             self.start()
             timed = [case for case in cases_of(self.model) if case.name in self.wanted]
             self.measure([case for case in timed if case.tokens], self.ask_worker, self.peers)
+            save(self.unit)
             self.measure([case for case in timed if not case.tokens], self.ask_new_worker, self.peers)
+            save(self.unit)
             if self.model == TEXT_MODEL and TEXT.name in self.wanted:
                 self.run_text()
+                save(self.unit)
         finally:
             for worker in self.workers.values():
                 worker.end()
-        return self.unit
 
     def start(self):
         for peer in self.peers:
@@ -198,8 +201,8 @@ def main():
             arguments.cases = [name for name in wanted if not (arguments.resume and results.done(old, name, arguments.repetitions))]
             if arguments.cases:
                 log(f"{model}, {precision}")
-                unit = Race(model, precision, arguments, set(cores)).run()
-                results.write(path, results.merged(old, unit))
+                Race(model, precision, arguments, set(cores)).run(
+                    lambda unit, path=path, old=old: results.write(path, results.merged(old, unit)))
     report.main(arguments.results)
     log(f"{(time.monotonic() - begin) / 60:.1f} minutes; table and chart in {arguments.results}")
 
