@@ -19,7 +19,7 @@ from quiet import Neighbours
 from workers import WorkerDied, WorkerProcess
 
 SANITY_TOKENS = 24
-WAITS = (0.2, 0.5, 1, 2, 4)  # seconds between the tries of a measurement that others disturbed
+WAITS = (0.2, 0.5, 1)  # seconds after each try of a measurement that others disturbed
 
 
 def commit():
