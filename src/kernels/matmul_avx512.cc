@@ -17,6 +17,8 @@ struct Avx512 {
   // input a dot product would be as slow as the dot products.
   static constexpr int kFloatRows = 6;
   static constexpr int kFloatPanels = 4;
+  static constexpr int kFewFloatRows = 0;
+  static constexpr int kFewFloatPanels = 0;
   static constexpr int kGroupRows = 6;
   static constexpr int kGroupPanels = 2;
   static constexpr int kPrefetchRows = 6;  // of float tiles
@@ -119,8 +121,8 @@ struct Avx512 {
     return _mm512_maskz_slli_epi32(kAllLanes, _mm512_set1_epi32(v), __builtin_ctz(kFactor));
   }
 
-  template <bool kWideCodes>
-  struct Dot {
+  template <int kMostCode>
+  struct Dot : DirectDot<Avx512> {
     static ORTHRUS_INLINE __m512i load(const int8_t* x) {
       int32_t quad;
       __builtin_memcpy(&quad, x, sizeof(quad));

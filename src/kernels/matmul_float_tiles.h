@@ -71,21 +71,27 @@ ORTHRUS_INLINE void float_tile(const MatmulJob& job, int64_t row, int64_t panel)
   store_tile<V>(job, row, {panel, panel + kPanels}, acc);
 }
 
-template <typename V, TensorType kForm, int kPanels>
-void float_panels(const MatmulJob& job, int64_t panel) {
-  for_row_tiles<V::kFloatRows>(0, job.rows, [&](int64_t row, int64_t height) ORTHRUS_INLINE_LAMBDA {
-    with_height<V::kFloatRows>(height, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
-      float_tile<V, kForm, rows.value, kPanels>(job, row, panel);
+/// Panels [begin, end), kPanels at a time and the rest alone, by tiles of at most kMost rows.
+template <typename V, TensorType kForm, int kMost, int kPanels>
+void run_float_tiles(const MatmulJob& job, int64_t begin, int64_t end) {
+  for (; begin + kPanels <= end; begin += kPanels) {
+    for_row_tiles<kMost>(0, job.rows, [&](int64_t row, int64_t height) ORTHRUS_INLINE_LAMBDA {
+      with_height<kMost>(height, [&](auto rows) ORTHRUS_INLINE_LAMBDA {
+        float_tile<V, kForm, rows.value, kPanels>(job, row, begin);
+      });
     });
-  });
+  }
+  if constexpr (kPanels > 1) run_float_tiles<V, kForm, kMost, 1>(job, begin, end);
 }
 
 template <typename V, TensorType kForm>
 void run_floats(const MatmulJob& job, int64_t begin, int64_t end) {
-  for (; begin + V::kFloatPanels <= end; begin += V::kFloatPanels) {
-    float_panels<V, kForm, V::kFloatPanels>(job, begin);
+  if constexpr (V::kFewFloatRows > 0) {
+    if (job.rows <= V::kFewFloatRows) {
+      return run_float_tiles<V, kForm, V::kFewFloatRows, V::kFewFloatPanels>(job, begin, end);
+    }
   }
-  for (; begin < end; ++begin) float_panels<V, kForm, 1>(job, begin);
+  run_float_tiles<V, kForm, V::kFloatRows, V::kFloatPanels>(job, begin, end);
 }
 
 }  // namespace orthrus

@@ -19,7 +19,8 @@ class PackedReader {
   using Bytes = typename V::Bytes;
   using Floats = typename V::Floats;
   static constexpr GroupForm kForm = group_form(kType);
-  static constexpr bool kWideCodes = kForm.zero == 128;  // codes up to 255, else below 64
+  static constexpr int kMostCode =
+      kForm.lookup ? 255 : (1 << (kForm.low_bits + kForm.high_bits)) - 1;
   static constexpr size_t kStepBytes = kForm.bytes() / static_cast<size_t>(kForm.chunk / kStep);
 
   PackedReader() = default;
@@ -92,37 +93,67 @@ class PackedReader {
   Floats super_offset_;
 };
 
+/// V::Dot<kMostCode> multiplies quads of codes (at most kMostCode) with inputs: Sums take the
+/// products of kQuads quads, total() adds them to what was before, and where kSigned, weights() has
+/// taken the zero point 128 from the codes. This is its part where an instruction adds a quad's
+/// products to 32-bit sums.
+template <typename V>
+struct DirectDot {
+  using Ints = typename V::Ints;
+  using Sums = Ints;
+  using Bytes = typename V::Bytes;
+  using Weights = Bytes;
+  static constexpr int kQuads = kStepQuads;
+  static constexpr bool kSigned = false;
+  static ORTHRUS_INLINE const Sums& start(const Ints& before) { return before; }
+  static ORTHRUS_INLINE const Ints& total(const Ints&, const Sums& sums) { return sums; }
+  static ORTHRUS_INLINE const Bytes& weights(const Bytes& codes) { return codes; }
+};
+
 /// Adds the products of one group of a step to acc. Per row: exact integer sum of code *
 /// activation, minus zero * sum of activations, to float, times the activations' scale, then one
 /// fused multiply-add with the weights' scale, and one for the offset. `x` are the rows' groups.
 template <typename V, typename Reader, int kGroupOfStep, int kRows, int kPanels>
 ORTHRUS_INLINE void add_group(const Reader (&readers)[kPanels], int64_t step,
                               const ActivationGroup* x, typename V::Floats (&acc)[kRows][kPanels]) {
-  using Dot = typename V::template Dot<Reader::kWideCodes>;
+  using Dot = typename V::template Dot<Reader::kMostCode>;
   constexpr GroupForm kForm = Reader::kForm;
   constexpr int kQuads = kForm.group / static_cast<int>(kQuad);
   constexpr bool kWholeStep = kForm.group == kStep;
-  constexpr int kFactor = kForm.zero == 0 ? 1 : kForm.zero;
+  static_assert(!Dot::kSigned || kForm.zero == 128);
+  constexpr bool kShifted = kForm.zero != 0 && !Dot::kSigned;  // codes have the zero in them
+  constexpr int kFactor = kShifted ? kForm.zero : 1;
   typename V::Ints products[kRows][kPanels];
   ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
     const ActivationGroup& group = x[i];
     int32_t sum = 0;
-    if constexpr (kForm.zero != 0) {
-      sum = kWholeStep ? group.minus_sum : half_sum<kGroupOfStep>(group);
-    }
+    if constexpr (kShifted) sum = kWholeStep ? group.minus_sum : half_sum<kGroupOfStep>(group);
     const auto start = V::template splat_times<kFactor>(sum);
     ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) products[i][p] = start;
   }
-  unrolled<kQuads>([&](auto q) ORTHRUS_INLINE_LAMBDA {
-    constexpr int kAt = kGroupOfStep * kQuads + q.value;
-    typename V::Bytes codes[kPanels];
-    ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
-      codes[p] = readers[p].template codes<kAt>(step);
-    }
+  constexpr int kRun = kQuads < Dot::kQuads ? kQuads : Dot::kQuads;  // quads of one Dot::Sums
+  unrolled<(kQuads + kRun - 1) / kRun>([&](auto run) ORTHRUS_INLINE_LAMBDA {
+    constexpr int kFirst = run.value * kRun;
+    typename Dot::Sums sums[kRows][kPanels];
     ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
-      const auto inputs = Dot::load(x[i].codes + kAt * kQuad);
+      ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) sums[i][p] = Dot::start(products[i][p]);
+    }
+    unrolled<(kFirst + kRun < kQuads ? kRun : kQuads - kFirst)>([&](auto q) ORTHRUS_INLINE_LAMBDA {
+      constexpr int kAt = kGroupOfStep * kQuads + kFirst + q.value;
+      typename Dot::Weights weights[kPanels];
       ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
-        products[i][p] = Dot::add(products[i][p], codes[p], inputs);
+        weights[p] = Dot::weights(readers[p].template codes<kAt>(step));
+      }
+      ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+        const auto inputs = Dot::load(x[i].codes + kAt * kQuad);
+        ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+          sums[i][p] = Dot::add(sums[i][p], weights[p], inputs);
+        }
+      }
+    });
+    ORTHRUS_UNROLL for (int i = 0; i < kRows; ++i) {
+      ORTHRUS_UNROLL for (int p = 0; p < kPanels; ++p) {
+        products[i][p] = Dot::total(products[i][p], sums[i][p]);
       }
     }
   });

@@ -20,6 +20,8 @@ struct Portable {
 
   static constexpr int kFloatRows = 2;
   static constexpr int kFloatPanels = 1;
+  static constexpr int kFewFloatRows = 0;
+  static constexpr int kFewFloatPanels = 0;
   static constexpr int kGroupRows = 2;
   static constexpr int kGroupPanels = 1;
   static constexpr int kPrefetchRows = 0;
@@ -131,8 +133,8 @@ struct Portable {
   }
 
   // Bytes times bytes as 16-bit lanes, even and odd inputs apart: 255 * 127 fits.
-  template <bool kWideCodes>
-  struct Dot {
+  template <int kMostCode>
+  struct Dot : DirectDot<Portable> {
     struct Inputs {
       Shorts even, odd;
     };

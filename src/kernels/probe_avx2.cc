@@ -36,9 +36,9 @@ float fma(int64_t rounds, float x) {
   return _mm256_cvtss_f32(total);
 }
 
-// VPMADDUBSW, widened with VPMADDWD and added: the fastest way there is without VNNI. (The matmul
-// takes a slower one that cannot saturate.) The products start from the sums, so that none of them
-// can be moved out of the loop.
+// VPMADDUBSW, widened with VPMADDWD and added: what 8-bit products take without VNNI. (The
+// matmul takes one step more for 8-bit weights, and fewer for narrower ones.) The products start
+// from the sums, so that none of them can be moved out of the loop.
 int32_t int8(int64_t rounds, int32_t x) {
   __m256i sum[kChains];
 #pragma GCC unroll 10
