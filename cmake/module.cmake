@@ -1,5 +1,5 @@
 # orthrus_module(name DEPS ... LIBS ...): src/<name>/*.cc as the static library orthrus_<name>.
-# Files named *_avx512.cc, *_avx512bf16.cc and *_avx2.cc are compiled for that instruction set (chosen at run time).
+# Files named *_avx512.cc, *_avx512bf16.cc, *_avxvnni.cc and *_avx2.cc are compiled for that instruction set (chosen at run time).
 set(ORTHRUS_AVX2_FLAGS -mavx2 -mfma -mf16c -mbmi2)
 set(ORTHRUS_AVX512_FLAGS ${ORTHRUS_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
                          -mprefer-vector-width=512)
@@ -8,13 +8,15 @@ set(ORTHRUS_AVX512_FLAGS ${ORTHRUS_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512dq -
 function(orthrus_instruction_sets list)
   set(sources ${${list}})
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    list(FILTER sources EXCLUDE REGEX "_avx(2|512|512bf16)\\.cc$")
+    list(FILTER sources EXCLUDE REGEX "_avx(2|vnni|512|512bf16)\\.cc$")
   endif()
   foreach(source ${sources})
     if(source MATCHES "_avx512\\.cc$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ORTHRUS_AVX512_FLAGS}")
     elseif(source MATCHES "_avx512bf16\\.cc$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ORTHRUS_AVX512_FLAGS};-mavx512bf16")
+    elseif(source MATCHES "_avxvnni\\.cc$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ORTHRUS_AVX2_FLAGS};-mavxvnni")
     elseif(source MATCHES "_avx2\\.cc$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ORTHRUS_AVX2_FLAGS}")
     endif()

@@ -25,7 +25,7 @@ class VersionCommand : public Command {
 
   int run() override {
     std::vector<std::string> supported;
-    for (Isa isa : kAllIsas) {
+    for (Isa isa : kIsas) {
       if (isa_supported(isa)) supported.emplace_back(isa_name(isa));
     }
     const std::string chosen(isa_name(choose_isa()));

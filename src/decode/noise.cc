@@ -67,8 +67,8 @@ bool noise_block_portable(const NoiseKey& key, uint32_t first_group, uint32_t th
 
 NoiseBlockFn noise_block(Isa isa) {
 #if defined(__x86_64__)
-  if (has_avx512(isa)) return noise_block_avx512;
-  if (isa == Isa::kAvx2) return noise_block_avx2;
+  if (common_isa(isa) == Isa::kAvx512) return noise_block_avx512;
+  if (common_isa(isa) == Isa::kAvx2) return noise_block_avx2;
 #endif
   return noise_block_portable;
 }

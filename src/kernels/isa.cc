@@ -1,16 +1,35 @@
 #include "kernels/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <cstdlib>
+#include <string>
 
 #include "base/error.h"
 
 namespace orthrus {
+namespace {
+
+#if defined(__x86_64__)
+// clang 14 knows no __builtin_cpu_supports("avxvnni").
+bool cpu_has_avx_vnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 && (eax & (1u << 4)) != 0;
+}
+#endif
+
+}  // namespace
+
 std::string_view isa_name(Isa isa) {
   switch (isa) {
     case Isa::kPortable:
       return "portable";
     case Isa::kAvx2:
       return "avx2";
+    case Isa::kAvxVnni:
+      return "avxvnni";
     case Isa::kAvx512:
       return "avx512";
     case Isa::kAvx512Bf16:
@@ -27,6 +46,7 @@ bool isa_supported(Isa isa) {
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
               __builtin_cpu_supports("bmi2");
   if (isa == Isa::kAvx2) return avx2;
+  if (isa == Isa::kAvxVnni) return avx2 && cpu_has_avx_vnni();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
@@ -41,17 +61,19 @@ Isa choose_isa() {
   const char* forced = std::getenv("ORTHRUS_ISA");
   if (forced == nullptr || *forced == '\0') {
     Isa best = Isa::kPortable;
-    for (Isa isa : kAllIsas) {
+    for (Isa isa : kIsas) {
       if (isa_supported(isa)) best = isa;
     }
     return best;
   }
-  for (Isa isa : kAllIsas) {
+  for (Isa isa : kIsas) {
     if (isa_name(isa) != forced) continue;
     if (!isa_supported(isa)) fail_usage("ORTHRUS_ISA={}: this CPU cannot run it", forced);
     return isa;
   }
-  fail_usage("ORTHRUS_ISA={}: unknown, expected portable, avx2, avx512 or avx512_bf16", forced);
+  std::string known;
+  for (Isa isa : kIsas) known += (known.empty() ? "" : ", ") + std::string(isa_name(isa));
+  fail_usage("ORTHRUS_ISA={}: unknown, expected one of {}", forced, known);
 }
 
 }  // namespace orthrus

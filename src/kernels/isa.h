@@ -9,16 +9,21 @@
 namespace orthrus {
 
 /// Instruction sets with kernels of their own, worst to best. Results of different ones may differ
-/// in the last bits; within one they never do.
-enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Bf16 };
+/// in the last bits; within one they never do. kAvxVnni is kAvx2 with the dot product of bytes, with
+/// equal results; kAvx512Bf16 is kAvx512 with that of bf16 pairs.
+enum class Isa : uint8_t { kPortable, kAvx2, kAvxVnni, kAvx512, kAvx512Bf16 };
 
-/// Of all, worst to best.
-inline constexpr std::array kAllIsas = {Isa::kPortable, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16};
+/// Every one, worst to best.
+inline constexpr std::array kIsas = {Isa::kPortable, Isa::kAvx2, Isa::kAvxVnni, Isa::kAvx512,
+                                     Isa::kAvx512Bf16};
 
-/// Whether it runs the kernels of AVX-512, as avx512_bf16 does but for products with bf16 weights.
-constexpr bool has_avx512(Isa isa) { return isa == Isa::kAvx512 || isa == Isa::kAvx512Bf16; }
+/// The one whose kernels it shares for all but matrix products.
+constexpr Isa common_isa(Isa isa) {
+  if (isa == Isa::kAvxVnni) return Isa::kAvx2;
+  return isa == Isa::kAvx512Bf16 ? Isa::kAvx512 : isa;
+}
 
-/// "portable", "avx2", "avx512", "avx512_bf16": the values of ORTHRUS_ISA.
+/// "portable", "avx2", "avxvnni", "avx512", "avx512_bf16": the values of ORTHRUS_ISA.
 std::string_view isa_name(Isa isa);
 
 /// Whether this CPU (and this build) can run it.

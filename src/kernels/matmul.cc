@@ -108,6 +108,7 @@ const MatmulKernels& matmul_kernels(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx512Bf16) return avx512bf16_matmul_kernels();
   if (isa == Isa::kAvx512) return avx512_matmul_kernels();
+  if (isa == Isa::kAvxVnni) return avxvnni_matmul_kernels();
   if (isa == Isa::kAvx2) return avx2_matmul_kernels();
 #endif
   ORTHRUS_CHECK(isa == Isa::kPortable);

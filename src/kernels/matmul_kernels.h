@@ -56,6 +56,7 @@ struct MatmulKernels {
 const MatmulKernels& portable_matmul_kernels();
 #if defined(__x86_64__)
 const MatmulKernels& avx2_matmul_kernels();
+const MatmulKernels& avxvnni_matmul_kernels();
 const MatmulKernels& avx512_matmul_kernels();
 const MatmulKernels& avx512bf16_matmul_kernels();
 #endif

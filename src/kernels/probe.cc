@@ -26,6 +26,7 @@ const ProbeKernels& kernels_for(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx512Bf16) return avx512bf16_probe();
   if (isa == Isa::kAvx512) return kProbeAvx512;
+  if (isa == Isa::kAvxVnni) return kProbeAvxVnni;
   if (isa == Isa::kAvx2) return kProbeAvx2;
 #endif
   return kProbePortable;

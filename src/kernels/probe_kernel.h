@@ -22,6 +22,7 @@ struct ProbeKernels {
 
 extern const ProbeKernels kProbePortable;
 extern const ProbeKernels kProbeAvx2;
+extern const ProbeKernels kProbeAvxVnni;
 extern const ProbeKernels kProbeAvx512;
 const ProbeKernels& avx512bf16_probe();
 

@@ -10,8 +10,8 @@ constexpr RowOps kRowOpsPortable = RowOpsImpl<VecPortable>::table();
 
 const RowOps& row_ops(Isa isa) {
 #if defined(__x86_64__)
-  if (has_avx512(isa)) return kRowOpsAvx512;
-  if (isa == Isa::kAvx2) return kRowOpsAvx2;
+  if (common_isa(isa) == Isa::kAvx512) return kRowOpsAvx512;
+  if (common_isa(isa) == Isa::kAvx2) return kRowOpsAvx2;
 #endif
   return kRowOpsPortable;
 }

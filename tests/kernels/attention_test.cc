@@ -22,7 +22,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 std::vector<Isa> supported_isas() {
   std::vector<Isa> isas;
-  for (Isa isa : kAllIsas) {
+  for (Isa isa : kIsas) {
     if (isa_supported(isa)) isas.push_back(isa);
   }
   return isas;

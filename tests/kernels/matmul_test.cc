@@ -162,6 +162,22 @@ TEST(Matmul, RowsAreTheSameBitsInAnyOrderOnAnyThreads) {
   }
 }
 
+// Only its integer sums are other instructions, and those are exact.
+TEST(Matmul, AvxVnniHasTheBitsOfAvx2) {
+  if (!isa_supported(Isa::kAvxVnni)) GTEST_SKIP() << "this CPU has no AVX-VNNI";
+  ThreadPool pool(1);
+  constexpr int64_t kRows = 7;
+  for (const Case& c : cases()) {
+    TestMatrix source(c.type, c.outputs, c.inputs);
+    const PackedMatrix matrix = pack(source.source(), WeightFormat::kAuto, pool);
+    const auto x = random_activations(static_cast<size_t>(kRows * c.inputs), 12);
+    const auto expected = product(Isa::kAvx2, pool, matrix, x);
+    const auto out = product(Isa::kAvxVnni, pool, matrix, x);
+    ASSERT_TRUE(same_bits(out.data(), expected.data(), kRows * c.outputs))
+        << describe(c, Isa::kAvxVnni);
+  }
+}
+
 // The tasks of a pass with both views: matrices of different forms and sizes on parts of the rows.
 TEST(Matmul, TasksTogetherEqualTasksAlone) {
   constexpr int64_t kRows = 29;

@@ -22,7 +22,7 @@ inline std::vector<TensorType> matrix_types() {
 
 inline std::vector<Isa> supported_isas() {
   std::vector<Isa> isas;
-  for (Isa isa : kAllIsas) {
+  for (Isa isa : kIsas) {
     if (isa_supported(isa)) isas.push_back(isa);
   }
   return isas;

@@ -19,7 +19,7 @@ constexpr float kPoison = -123.25f;  // beyond the end of every output
 
 std::vector<Isa> supported_isas() {
   std::vector<Isa> isas;
-  for (Isa isa : kAllIsas) {
+  for (Isa isa : kIsas) {
     if (isa_supported(isa)) isas.push_back(isa);
   }
   return isas;

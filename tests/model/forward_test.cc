@@ -25,7 +25,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
 
 std::vector<Isa> supported_isas() {
   std::vector<Isa> result;
-  for (Isa isa : kAllIsas) {
+  for (Isa isa : kIsas) {
     if (isa_supported(isa)) result.push_back(isa);
   }
   return result;
