@@ -1,14 +1,21 @@
 # orthrus_module(name DEPS ... LIBS ...): src/<name>/*.cc as the static library orthrus_<name>.
-# Files named *_avx512.cc, *_avx512bf16.cc, *_avxvnni.cc and *_avx2.cc are compiled for that instruction set (chosen at run time).
+# Files named *_avx512.cc, *_avx512bf16.cc, *_avxvnni.cc, *_avx2.cc and *_neon.cc are compiled for that instruction set (chosen at run time).
 set(ORTHRUS_AVX2_FLAGS -mavx2 -mfma -mf16c -mbmi2)
 set(ORTHRUS_AVX512_FLAGS ${ORTHRUS_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
                          -mprefer-vector-width=512)
+set(ORTHRUS_NEON_FLAGS -march=armv8.2-a+dotprod)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # whose scheduling before register allocation spills most sums of a tile
+  list(APPEND ORTHRUS_NEON_FLAGS -fno-schedule-insns)
+endif()
 
 # Removes from the list those that this processor cannot run, and sets the flags of the others.
 function(orthrus_instruction_sets list)
   set(sources ${${list}})
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     list(FILTER sources EXCLUDE REGEX "_avx(2|vnni|512|512bf16)\\.cc$")
+  endif()
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    list(FILTER sources EXCLUDE REGEX "_neon\\.cc$")
   endif()
   foreach(source ${sources})
     if(source MATCHES "_avx512\\.cc$")
@@ -19,6 +26,8 @@ function(orthrus_instruction_sets list)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ORTHRUS_AVX2_FLAGS};-mavxvnni")
     elseif(source MATCHES "_avx2\\.cc$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ORTHRUS_AVX2_FLAGS}")
+    elseif(source MATCHES "_neon\\.cc$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ORTHRUS_NEON_FLAGS}")
     endif()
   endforeach()
   set(${list} ${sources} PARENT_SCOPE)

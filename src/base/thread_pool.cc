@@ -21,6 +21,8 @@ namespace {
 inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // waits for some ten cycles, which "yield" does not
 #else
   std::this_thread::yield();
 #endif

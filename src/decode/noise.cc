@@ -46,6 +46,9 @@ bool noise_block_avx2(const NoiseKey& key, uint32_t first_group, uint32_t thresh
                       NoiseBlock& out);
 bool noise_block_avx512(const NoiseKey& key, uint32_t first_group, uint32_t threshold,
                         NoiseBlock& out);
+#elif defined(__aarch64__)
+bool noise_block_neon(const NoiseKey& key, uint32_t first_group, uint32_t threshold,
+                      NoiseBlock& out);
 #endif
 
 namespace {
@@ -69,6 +72,8 @@ NoiseBlockFn noise_block(Isa isa) {
 #if defined(__x86_64__)
   if (common_isa(isa) == Isa::kAvx512) return noise_block_avx512;
   if (common_isa(isa) == Isa::kAvx2) return noise_block_avx2;
+#elif defined(__aarch64__)
+  if (isa == Isa::kNeon) return noise_block_neon;
 #endif
   return noise_block_portable;
 }

@@ -48,6 +48,8 @@ const AttentionKernels& kernels_for(Isa isa) {
 #if defined(__x86_64__)
   if (common_isa(isa) == Isa::kAvx512) return kAttentionAvx512;
   if (common_isa(isa) == Isa::kAvx2) return kAttentionAvx2;
+#elif defined(__aarch64__)
+  if (isa == Isa::kNeon) return kAttentionNeon;
 #endif
   return kAttentionPortable;
 }

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 #include <cstdlib>
@@ -34,6 +36,8 @@ std::string_view isa_name(Isa isa) {
       return "avx512";
     case Isa::kAvx512Bf16:
       return "avx512_bf16";
+    case Isa::kNeon:
+      return "neon";
   }
   return "unknown";
 }
@@ -51,7 +55,9 @@ bool isa_supported(Isa isa) {
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
   if (isa == Isa::kAvx512) return avx512;
-  return avx512 && __builtin_cpu_supports("avx512bf16");
+  return isa == Isa::kAvx512Bf16 && avx512 && __builtin_cpu_supports("avx512bf16");
+#elif defined(__aarch64__)
+  return isa == Isa::kNeon && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #else
   return false;
 #endif

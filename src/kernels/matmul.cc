@@ -110,6 +110,8 @@ const MatmulKernels& matmul_kernels(Isa isa) {
   if (isa == Isa::kAvx512) return avx512_matmul_kernels();
   if (isa == Isa::kAvxVnni) return avxvnni_matmul_kernels();
   if (isa == Isa::kAvx2) return avx2_matmul_kernels();
+#elif defined(__aarch64__)
+  if (isa == Isa::kNeon) return neon_matmul_kernels();
 #endif
   ORTHRUS_CHECK(isa == Isa::kPortable);
   return portable_matmul_kernels();

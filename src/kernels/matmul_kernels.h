@@ -59,6 +59,8 @@ const MatmulKernels& avx2_matmul_kernels();
 const MatmulKernels& avxvnni_matmul_kernels();
 const MatmulKernels& avx512_matmul_kernels();
 const MatmulKernels& avx512bf16_matmul_kernels();
+#elif defined(__aarch64__)
+const MatmulKernels& neon_matmul_kernels();
 #endif
 
 }  // namespace orthrus

@@ -28,6 +28,8 @@ const ProbeKernels& kernels_for(Isa isa) {
   if (isa == Isa::kAvx512) return kProbeAvx512;
   if (isa == Isa::kAvxVnni) return kProbeAvxVnni;
   if (isa == Isa::kAvx2) return kProbeAvx2;
+#elif defined(__aarch64__)
+  if (isa == Isa::kNeon) return kProbeNeon;
 #endif
   return kProbePortable;
 }

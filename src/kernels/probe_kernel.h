@@ -25,5 +25,6 @@ extern const ProbeKernels kProbeAvx2;
 extern const ProbeKernels kProbeAvxVnni;
 extern const ProbeKernels kProbeAvx512;
 const ProbeKernels& avx512bf16_probe();
+extern const ProbeKernels kProbeNeon;
 
 }  // namespace orthrus

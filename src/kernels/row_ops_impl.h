@@ -117,5 +117,6 @@ struct RowOpsImpl {
 
 extern const RowOps kRowOpsAvx2;
 extern const RowOps kRowOpsAvx512;
+extern const RowOps kRowOpsNeon;
 
 }  // namespace orthrus

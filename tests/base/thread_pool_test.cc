@@ -156,7 +156,7 @@ bool default_arithmetic() {
   return up == 1.0f && down == -1.0f && subnormal != 0.0f;
 }
 
-/// A host application's unusual state: rounding up, and on x86 subnormals flushed.
+/// A host application's unusual state: rounding up and subnormals flushed.
 class UnusualState {
  public:
   UnusualState() {
@@ -164,6 +164,10 @@ class UnusualState {
     std::fesetround(FE_UPWARD);
 #if defined(__x86_64__)
     _mm_setcsr(_mm_getcsr() | 0x8040);  // flush to zero, subnormals are zero
+#elif defined(__aarch64__)
+    uint64_t control;
+    asm volatile("mrs %0, fpcr" : "=r"(control));
+    asm volatile("msr fpcr, %0" : : "r"(control | 1u << 24));
 #endif
   }
   ~UnusualState() { std::fesetenv(&saved_); }

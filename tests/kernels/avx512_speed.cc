@@ -235,7 +235,7 @@ int main() {
   auto compare = [&](const std::string& name, const PackedMatrix& matrix, int64_t rows,
                      double bound, auto reference) {
     Activations activations;
-    activations.set(context, x.data(), kInputs, rows, kInputs, needs_quantized(matrix));
+    activations.set(context, x.data(), kInputs, rows, kInputs, activation_forms(matrix));
     Comparison c{name, bound, {}, {}, {}, {}};
     c.kernel_out.resize(static_cast<size_t>(rows * kOutputs));
     c.reference_out = c.kernel_out;

@@ -52,7 +52,7 @@ void count_matmuls(const ComputeContext& context) {
              context.pool);
     for (int64_t rows : {1, 4, 32}) {
       Activations activations;
-      activations.set(context, x.data(), kInputs, rows, kInputs, needs_quantized(matrix));
+      activations.set(context, x.data(), kInputs, rows, kInputs, activation_forms(matrix));
       const MatmulTask task{&matrix, 0, rows, out.data(), kOutputs};
       count("matmul " + std::string(traits(type).name) + " rows " + std::to_string(rows), [&] {
         matmul(context, activations, {&task, 1});

@@ -40,8 +40,7 @@ TEST_F(ForcedIsa, UnknownNamesAreUsageErrorsThatListTheKnownOnes) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kUsage);
     EXPECT_NE(std::string(error.what()).find("avx1024"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("portable, avx2, avxvnni, avx512"),
-              std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("portable, avx2, avxvnni, avx512"), std::string::npos);
   }
 }
 
