@@ -7,7 +7,7 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'trainer/*.h' 't
 UNIT_TESTS := ^(base|formats|text|grammar|hub|kernels|cache|model|decode|engine|server|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-all with-trainer train demo demo-serve test bench bench-serve bench-peers soak fuzz sanitize sanitize-address \
+.PHONY: help build build-all with-trainer train demo demo-serve test test-aarch64 bench bench-serve bench-peers soak fuzz sanitize sanitize-address \
   sanitize-thread lint format clean pull
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make demo      fetch the demo model, generate on it with both views and compare"
 	@echo "make demo-serve serve the demo model: OpenAI API and a chat page"
 	@echo "make test      every test"
+	@echo "make test-aarch64 kernels and tiny models, cross-compiled for AArch64, under qemu"
 	@echo "make bench     measure this machine and the engine; results in build/bench/"
 	@echo "make bench-serve measure the server under load; results in build/bench/load/"
 	@echo "make bench-peers race llama.cpp, OpenVINO and CTranslate2 on the same weights; results in build/peers/"
@@ -63,6 +64,9 @@ demo-serve: pull
 # The summary of ctest is the last that this prints.
 test: build-all .venv/.setup pull
 	@ctest --test-dir build --output-on-failure -LE soak
+
+test-aarch64:
+	@SETUP=$(SETUP) bash scripts/test_aarch64.sh $(JOBS)
 
 bench: pull
 	@bash bench/run_all.sh
@@ -114,4 +118,4 @@ format: build/.setup
 	@clang-format-14 -i $(CXX_FILES)
 
 clean:
-	@rm -rf build build-asan build-tsan build-fuzz .venv
+	@rm -rf build build-asan build-tsan build-fuzz build-aarch64 .venv

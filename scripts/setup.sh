@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of apt-packages.txt that are missing, as root or through sudo; where
 # neither is possible it prints the one command to run, and exits 1. `setup.sh program` installs
-# only what the program is built with (deploy/Dockerfile).
+# only what the program is built with (deploy/Dockerfile), `setup.sh aarch64` the packages of
+# apt-packages-aarch64.txt.
 set -euo pipefail
 
 list="$(dirname "$0")/apt-packages.txt"
-# The list's line "# Tests ..." ends what the program needs.
-[[ "${1:-}" == program ]] && until='/^# Tests/,$d' || until=''
+until=''
+case "${1:-}" in
+  program) until='/^# Tests/,$d' ;;  # the list's line "# Tests ..." ends what the program needs
+  aarch64) list="$(dirname "$0")/apt-packages-aarch64.txt" ;;
+esac
 mapfile -t packages < <(sed -e "$until" -e 's/#.*//' -e 's/[[:space:]]*$//' -e '/^$/d' "$list")
 
 if ! command -v dpkg-query >/dev/null; then
