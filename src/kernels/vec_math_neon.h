@@ -52,6 +52,12 @@ struct VecNeon {
     return {{widen(vzip1q_u16(zeros, low)), widen(vzip2q_u16(zeros, low)),
              widen(vzip1q_u16(zeros, high)), widen(vzip2q_u16(zeros, high))}};
   }
+  static VecNeon load_i8(const void* p) {
+    const int8x16_t codes = vld1q_s8(static_cast<const int8_t*>(p));
+    const int16x8_t low = vmovl_s8(vget_low_s8(codes)), high = vmovl_high_s8(codes);
+    return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
+             vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))}};
+  }
   static void load_bf16_pairs(const void* p, VecNeon* first, VecNeon* second) {
     const auto* pairs = static_cast<const uint32_t*>(p);
     const uint32x4_t high = vdupq_n_u32(0xffff0000u);
