@@ -63,8 +63,7 @@ class Meter {
 
   // Copies take memory, no file.
   void add_copy(const TensorInfo& tensor) {
-    const auto bytes =
-        static_cast<int64_t>(runtime_bytes(tensor, draft_format_.value_or(format_)));
+    const auto bytes = static_cast<int64_t>(runtime_bytes(tensor, draft_format_.value_or(format_)));
     size_.parameters += count_of(tensor);
     size_.diffusion_parameters += count_of(tensor);
     size_.runtime_bytes += bytes;
