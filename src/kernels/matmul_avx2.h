@@ -30,8 +30,8 @@ struct Avx2 {
   static constexpr int kFewFloatPanels = 2;
   static constexpr int kGroupRows = 6;
   static constexpr int kGroupPanels = 1;
-  static constexpr int kPrefetchRows = 2;
-  static constexpr int kFloatPrefetchBytes = 1024;
+  static constexpr int kPrefetchRows = 6;
+  static constexpr int kFloatPrefetchBytes = 4096;
   static constexpr int kGroupPrefetchBytes = 1024;
 
   static ORTHRUS_INLINE Floats zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
