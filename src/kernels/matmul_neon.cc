@@ -27,6 +27,8 @@ struct Neon {
   // codes, an input and a constant for groups.
   static constexpr int kFloatRows = 6;
   static constexpr int kFloatPanels = 1;
+  static constexpr int kFewFloatRows = 0;
+  static constexpr int kFewFloatPanels = 0;
   static constexpr int kGroupRows = 3;
   static constexpr int kGroupPanels = 1;
   static constexpr int kPrefetchRows = 2;
@@ -140,17 +142,22 @@ struct Neon {
     return Bytes::make([&](int i) ORTHRUS_INLINE_LAMBDA { return vqtbl1q_u8(values, v.part[i]); });
   }
 
-  /// Where sums of products start: what takes out the zero of the codes. Dot takes out 128.
   template <int kFactor>
   static ORTHRUS_INLINE Ints splat_times(int32_t v) {
-    const int32x4_t part = vdupq_n_s32(kFactor == 128 ? 0 : v * kFactor);
+    const int32x4_t part = vdupq_n_s32(v * kFactor);
     return {{part, part, part, part}};
   }
 
   /// There is no product of unsigned and signed bytes: codes up to 255, whose zero is 128, lose it
   /// and become signed; those below 64 are so as they are. All sums are exact.
-  template <bool kWideCodes>
-  struct Dot {
+  template <int kMostCode>
+  struct Dot : DirectDot<Neon> {
+    static constexpr bool kSigned = kMostCode > 127;
+    static ORTHRUS_INLINE Bytes weights(const Bytes& codes) {
+      if constexpr (!kSigned) return codes;
+      return Bytes::make(
+          [&](int i) ORTHRUS_INLINE_LAMBDA { return veorq_u8(codes.part[i], vdupq_n_u8(128)); });
+    }
     static ORTHRUS_INLINE int8x16_t load(const int8_t* x) {
       int32_t quad;
       __builtin_memcpy(&quad, x, sizeof(quad));
@@ -158,9 +165,7 @@ struct Neon {
     }
     static ORTHRUS_INLINE Ints add(const Ints& sums, const Bytes& codes, int8x16_t x) {
       return Ints::make([&](int i) ORTHRUS_INLINE_LAMBDA {
-        uint8x16_t part = codes.part[i];
-        if constexpr (kWideCodes) part = veorq_u8(part, vdupq_n_u8(128));
-        return vdotq_s32(sums.part[i], vreinterpretq_s8_u8(part), x);
+        return vdotq_s32(sums.part[i], vreinterpretq_s8_u8(codes.part[i]), x);
       });
     }
   };
