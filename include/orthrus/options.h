@@ -97,6 +97,9 @@ struct LoadOptions {
   bool diffusion = true;  ///< false: do not load diffusion weights (--view ar)
   WeightFormat weights = WeightFormat::kAuto;
   DraftWeights draft_weights = DraftWeights::kAuto;
+  /// Drafts come from the tokens below this id only (those a BPE vocabulary learned first are its
+  /// most frequent), so that drafting reads fewer rows of lm_head; 0: from all.
+  int64_t draft_vocab = 0;
   std::optional<KvType> key_type;  ///< unset: f32 with f32 weights, else bf16
   std::optional<KvType> value_type;
   int threads = 0;             ///< 0: all that this process may use

@@ -33,7 +33,7 @@ class BenchCommand : public Command {
         ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
         ->capture_default_str()
         ->group("Model");
-    add_draft_weights_flag(app, flags_.draft_weights);
+    add_draft_flags(app, flags_);
     add_kv_type_flag(app, flags_.kv_type);
     add_packed_cache_flag(app, flags_);
     app.add_option("-t,--threads", flags_.threads, "0: all that this process may use")
@@ -152,7 +152,9 @@ class BenchCommand : public Command {
     std::optional<WeightFormat> draft;
     if (flags_.draft_weights == "q8") draft = WeightFormat::kQ8;
     if (flags_.draft_weights == "q4") draft = WeightFormat::kQ4;
-    return {random_model(named_shape(shape_), format, pool, draft), draft_weights_name(draft)};
+    Model model = random_model(named_shape(shape_), format, pool, draft);
+    limit_draft_vocab(model, flags_.draft_vocab);
+    return {std::move(model), draft_weights_name(draft)};
   }
 
   Opened load(ThreadPool& pool) const {

@@ -223,8 +223,14 @@ void add_threads_flag(CLI::App& app, int& threads) {
       ->group("Model");
 }
 
-void add_draft_weights_flag(CLI::App& app, std::string& draft_weights) {
-  app.add_option("--draft-weights", draft_weights,
+void add_draft_flags(CLI::App& app, ModelFlags& flags) {
+  app.add_option("--draft-vocab", flags.draft_vocab,
+                 "draft only tokens below this id, the most frequent ones of a BPE vocabulary, so "
+                 "that drafting reads less; 0: all")
+      ->check(number_in(0, INT32_MAX))
+      ->capture_default_str()
+      ->group("Model");
+  app.add_option("--draft-weights", flags.draft_weights,
                  "runtime format of what drafting alone reads; same: that of the weights; auto: "
                  "the fewest bits that pay")
       ->check(CLI::IsMember({"auto", "same", "q8", "q4"}))
@@ -248,7 +254,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->check(CLI::IsMember({"auto", "f32", "bf16", "q8", "q4"}))
       ->capture_default_str()
       ->group(group);
-  add_draft_weights_flag(app, flags.draft_weights);
+  add_draft_flags(app, flags);
   add_packed_cache_flag(app, flags);
   app.add_option(
          "-c,--ctx-size,--max-seq-len,--max-model-len", flags.context,
@@ -393,6 +399,7 @@ LoadOptions load_options(const ModelFlags& flags, int64_t batch) {
   options.diffusion = flags.view != "ar";
   options.weights = weight_format(flags.weights);
   options.draft_weights = draft_weights(flags.draft_weights);
+  options.draft_vocab = flags.draft_vocab;
   options.key_type = key_type(flags);
   options.value_type = value_type(flags);
   options.packed_cache = packed_cache_folder(flags.packed_cache);

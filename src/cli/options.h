@@ -19,6 +19,7 @@ struct ModelFlags {
   std::string view;  ///< "dual", "ar" or "": dual where the model has a diffusion view
   std::string weights = "auto";
   std::string draft_weights = "auto";
+  int64_t draft_vocab = 0;
   std::string kv_type;  ///< of keys and values: "bf16", "f32", "q8" or "": what suits the weights
   std::string key_type, value_type;  ///< of one of them, or "": as kv_type says
   std::string packed_cache;  ///< of --cache-packed: "" or "false": off; "true": the usual folder
@@ -58,7 +59,7 @@ void add_model_flag(CLI::App& app, std::string& model);
 void add_view_flags(CLI::App& app, ModelFlags& flags);  ///< --adapter and --view
 void add_packed_cache_flag(CLI::App& app, ModelFlags& flags);
 void add_threads_flag(CLI::App& app, int& threads);
-void add_draft_weights_flag(CLI::App& app, std::string& draft_weights);
+void add_draft_flags(CLI::App& app, ModelFlags& flags);  ///< --draft-weights, --draft-vocab
 void add_kv_type_flag(CLI::App& app, std::string& type);
 /// All of ModelFlags.
 void add_model_flags(CLI::App& app, ModelFlags& flags);

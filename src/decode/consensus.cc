@@ -43,7 +43,7 @@ ConsensusJudge::ConsensusJudge(const GenerateOptions& options, Sampler& sampler,
 
 void ConsensusJudge::reserve(int64_t count) {
   const size_t vocab = static_cast<size_t>(vocab_size_);
-  if (!rejection() && !needs_kl()) return;
+  if (!keeps_rows()) return;
   rows_.resize(static_cast<size_t>(count) * vocab);
   if (needs_kl()) scratch_.resize(vocab);
   if (!rejection()) return;
@@ -59,7 +59,7 @@ std::optional<int32_t> ConsensusJudge::draft(std::span<const float> logits,
 }
 
 void ConsensusJudge::keep(std::span<const float> logits, int64_t rows) {
-  kept_rows_ = rejection() || needs_kl() ? rows : 0;
+  kept_rows_ = keeps_rows() ? rows : 0;
   const size_t wanted = static_cast<size_t>(kept_rows_ * vocab_size_);
   ORTHRUS_CHECK(wanted <= rows_.size() && wanted <= logits.size());
   std::copy_n(logits.begin(), wanted, rows_.begin());

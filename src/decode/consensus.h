@@ -29,6 +29,8 @@ class ConsensusJudge {
   /// The draft for position history.size() from the diffusion view's row; none where the row is not
   /// usable.
   std::optional<int32_t> draft(std::span<const float> logits, std::span<const int32_t> history);
+  /// Whether keep() wants rows, over the whole vocabulary.
+  bool keeps_rows() const { return rejection() || needs_kl(); }
   /// Remembers the first `rows` rows of the draft pass [rows, vocab] until the next cycle.
   void keep(std::span<const float> logits, int64_t rows);
   /// The drafts at hand have no rows (a Drafter made them).

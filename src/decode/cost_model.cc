@@ -55,6 +55,12 @@ void PassShape::add(View view, int64_t rows, int64_t wanted_logits, int64_t posi
   attended += sequences * (rows * position + own);
 }
 
+void PassShape::add(const Span& span) {
+  add(span.view, static_cast<int64_t>(span.tokens.size()), span.logits_end - span.logits_begin,
+      span.first_position);
+  if (span.whole_logits) draft_logit_rows -= span.logits_end - span.logits_begin;
+}
+
 ModelCost ModelCost::of(const Model& model, const KvLayout& layout) {
   ModelCost cost;
   for (const LayerWeights& layer : model.layers) {

@@ -48,12 +48,13 @@ struct PassShape {
   int64_t ar_rows = 0;
   int64_t diffusion_rows = 0;
   int64_t logit_rows = 0;        ///< rows that want logits,
-  int64_t draft_logit_rows = 0;  ///< and those of the diffusion view among them
+  int64_t draft_logit_rows = 0;  ///< and those that draft among them
   int64_t context_tokens = 0;    ///< keys read: of each sequence once
   int64_t attended = 0;          ///< keys attended to: of each row all
 
   /// Adds a span of `rows` rows behind `position` tokens, of `sequences` sequences alike.
   void add(View view, int64_t rows, int64_t logit_rows, int64_t position, int64_t sequences = 1);
+  void add(const Span& span);
 };
 
 /// Predicts the seconds of a pass and learns from every real one. The prediction is analytic (per

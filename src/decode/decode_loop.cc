@@ -10,10 +10,7 @@ namespace {
 
 PassShape shape_of(std::span<const Span> spans) {
   PassShape shape;
-  for (const Span& span : spans) {
-    shape.add(span.view, static_cast<int64_t>(span.tokens.size()),
-              span.logits_end - span.logits_begin, span.first_position);
-  }
+  for (const Span& span : spans) shape.add(span);
   return shape;
 }
 

@@ -273,7 +273,8 @@ Span Decoder::Impl::plan_draft() {
           std::span(block).first(static_cast<size_t>(drafts + 1)),
           count - 1,
           0,
-          drafts};
+          drafts,
+          judge.keeps_rows()};
 }
 
 Span Decoder::Impl::plan_verify(int64_t max_rows) {
@@ -324,9 +325,12 @@ void Decoder::Impl::score_prompt(std::span<const float> logits) {
 void Decoder::Impl::consume_draft(std::span<const float> logits) {
   ++result.forward_passes;
   phase = Phase::kVerify;
+  const size_t width =
+      logits.size() / static_cast<size_t>(drafts);  // maybe fewer than the vocabulary
   int64_t usable = 0;
   for (; usable < drafts; ++usable) {
-    const auto token = judge.draft(row(logits, usable), history(count + usable));
+    const auto token = judge.draft(logits.subspan(static_cast<size_t>(usable) * width, width),
+                                   history(count + usable));
     if (!token) break;  // a row that is not finite ends the draft
     tokens[static_cast<size_t>(count + usable)] = *token;
   }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/counter_rng.h"
 #include "base/error.h"
@@ -81,6 +82,7 @@ float Sampler::weight_scale() const { return static_cast<float>(1 / options_.tem
 
 void Sampler::apply_bias() {
   for (const auto& [token, bias] : options_.logit_bias) {
+    if (token >= size_) continue;
     float& logit = row_[static_cast<size_t>(token)];
     logit = static_cast<float>(logit + bias);
   }
@@ -104,20 +106,20 @@ void Sampler::penalise(std::span<const int32_t> tokens, double repeat, double pr
   for (const int32_t token : tokens) ++counts_[static_cast<size_t>(token)];
   for (const int32_t token : tokens) {
     int32_t& count = counts_[static_cast<size_t>(token)];
-    if (count == 0) continue;  // seen before
+    const int32_t times = std::exchange(count, 0);
+    if (times == 0 || token >= size_) continue;  // seen before, or not in the row
     float& logit = row_[static_cast<size_t>(token)];
     double value = logit;
     value = value > 0 ? value / repeat : value * repeat;
-    value -= count * frequency + presence;
+    value -= times * frequency + presence;
     logit = static_cast<float>(value);
-    count = 0;
   }
 }
 
 void Sampler::apply_constraint(std::span<const int32_t> answer) {
   const std::span<const uint64_t> words = constraint_->allowed(answer);
   if (words.empty()) return;
-  const int64_t vocab = vocab_size_;
+  const int64_t vocab = size_;
   constexpr float kBanned = -std::numeric_limits<float>::infinity();
   for (int64_t begin = 0; begin < vocab; begin += 64) {
     const size_t word = static_cast<size_t>(begin / 64);
@@ -137,9 +139,10 @@ void Sampler::apply_constraint(std::span<const int32_t> answer) {
 
 std::optional<Sampler::Row> Sampler::prepare(std::span<const float> logits,
                                              std::span<const int32_t> history) {
-  ORTHRUS_CHECK(static_cast<int64_t>(logits.size()) == vocab_size_);
+  size_ = static_cast<int64_t>(logits.size());
+  ORTHRUS_CHECK(size_ > 0 && size_ <= vocab_size_);
   const float* x = logits.data();
-  int64_t best = ops_.argmax(x, vocab_size_);
+  int64_t best = ops_.argmax(x, size_);
   if (best < 0) return std::nullopt;  // also where a ban would hide the NaN
   if (!row_.empty()) {
     std::copy(logits.begin(), logits.end(), row_.begin());
@@ -147,7 +150,7 @@ std::optional<Sampler::Row> Sampler::prepare(std::span<const float> logits,
     if (!counts_.empty()) apply_penalties(history);
     if (constraint_) apply_constraint(history.subspan(answer_begin_));
     x = row_.data();
-    best = ops_.argmax(x, vocab_size_);
+    best = ops_.argmax(x, size_);
   }
   if (best < 0 || std::isinf(x[best])) return std::nullopt;
   return Row{x, static_cast<int32_t>(best)};
@@ -155,7 +158,7 @@ std::optional<Sampler::Row> Sampler::prepare(std::span<const float> logits,
 
 void Sampler::gather(const float* x, float threshold) {
   candidates_.clear();
-  for (int64_t i = 0; i < vocab_size_; ++i) {
+  for (int64_t i = 0; i < size_; ++i) {
     if (x[i] >= threshold) candidates_.push_back({x[i], static_cast<int32_t>(i), 0});
   }
 }
@@ -171,7 +174,7 @@ void Sampler::gather_top_k(const Row& row, int64_t k) {
   };
   float bar = -std::numeric_limits<float>::infinity();
   candidates_.clear();
-  for (int64_t i = 0; i < vocab_size_; ++i) {
+  for (int64_t i = 0; i < size_; ++i) {
     if (!(row.x[i] > bar)) continue;  // an equal one has the higher id
     candidates_.push_back({row.x[i], static_cast<int32_t>(i), 0});
     if (candidates_.size() < 2 * kept + 64) continue;
@@ -184,14 +187,14 @@ void Sampler::gather_top_k(const Row& row, int64_t k) {
 /// Enough of the best tokens to hold the mass top_p of all.
 void Sampler::gather_top_p(const Row& row) {
   const float best = row.x[row.best];
-  const double total = ops_.exp_sum(row.x, best, weight_scale(), vocab_size_, weights_.data());
+  const double total = ops_.exp_sum(row.x, best, weight_scale(), size_, weights_.data());
   const double wanted = options_.top_p * total;
   // The floor goes down until they do; at last every token that is not banned is there.
   for (float floor = 0x1p-8f;; floor *= 0x1p-4f) {
     const bool last = floor < 0x1p-60f;
     double mass = 0;
     candidates_.clear();
-    for (int64_t i = 0; i < vocab_size_; ++i) {
+    for (int64_t i = 0; i < size_; ++i) {
       const float weight = weights_[static_cast<size_t>(i)];
       if (weight >= floor || (last && std::isfinite(row.x[i]))) {
         candidates_.push_back({row.x[i], static_cast<int32_t>(i), weight});
@@ -237,7 +240,7 @@ void Sampler::keep_top_p(double wanted) {
 }
 
 bool Sampler::filter(const Row& row) {
-  const bool top_k = options_.top_k > 0 && options_.top_k < vocab_size_;
+  const bool top_k = options_.top_k > 0 && options_.top_k < size_;
   const bool top_p = options_.top_p < 1;
   if (!top_k && !top_p && options_.min_p == 0) return false;
   // p >= min_p * p_best, on the logits; the best token itself always passes.
@@ -268,8 +271,8 @@ int32_t Sampler::choose_of_all(const Row& row, const NoiseKey& noise) const {
   int32_t best = row.best;
   double best_value = row.x[best] / t + gumbel(noise_bits_of(noise, static_cast<uint32_t>(best)));
   NoiseBlock block;
-  for (int64_t begin = 0; begin < vocab_size_; begin += kTokens) {
-    const int64_t size = std::min(kTokens, vocab_size_ - begin);
+  for (int64_t begin = 0; begin < size_; begin += kTokens) {
+    const int64_t size = std::min(kTokens, size_ - begin);
     const double missing = best_value - ops_.max(row.x + begin, size) / t;
     if (missing > kGumbelMax) continue;
     const uint32_t threshold = least_bits(missing);

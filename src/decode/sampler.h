@@ -36,7 +36,8 @@ class Sampler {
   bool greedy() const { return options_.temperature == 0; }
 
   /// The chosen token, or none where the row holds NaN or +inf or no token is left.
-  /// logits: [vocab_size]; history: prompt and answer up to the token being chosen.
+  /// logits: of the tokens below logits.size(), all or a part of the vocabulary; history: prompt
+  /// and answer up to the token being chosen.
   std::optional<int32_t> choose(std::span<const float> logits, std::span<const int32_t> history,
                                 NoiseStream stream);
 
@@ -53,7 +54,7 @@ class Sampler {
 
  private:
   struct Row {
-    const float* x;  // [vocab_size] after bias and penalties
+    const float* x;  // [size_] after bias and penalties
     int32_t best;    // its argmax
   };
   std::optional<Row> prepare(std::span<const float> logits, std::span<const int32_t> history);
@@ -83,6 +84,7 @@ class Sampler {
 
   SamplingOptions options_;
   int64_t vocab_size_;
+  int64_t size_ = 0;  // tokens of the row at hand
   size_t answer_begin_;
   TokenConstraint* constraint_;
   const RowOps& ops_;

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "formats/tensor_names.h"
 #include "model/head_format.h"
 
@@ -112,6 +113,13 @@ std::optional<WeightFormat> choose_draft_format(DraftWeights wish, const Checkpo
     best_rate = rate;
   }
   return best;
+}
+
+void limit_draft_vocab(Model& model, int64_t draft_vocab) {
+  if (draft_vocab < 0) fail_usage("draft_vocab: expected 0 (all) or more, found {}", draft_vocab);
+  if (draft_vocab == 0 || draft_vocab >= model.config.vocab_size) return;
+  const PackedMatrix& head = model.draft_lm_head ? *model.draft_lm_head : model.lm_head;
+  model.draft_lm_head = head.first_rows(draft_vocab);
 }
 
 const char* draft_weights_name(std::optional<WeightFormat> draft_format) {

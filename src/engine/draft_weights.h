@@ -17,6 +17,9 @@ std::optional<WeightFormat> choose_draft_format(DraftWeights wish, const Checkpo
                                                 WeightFormat format, const MachineRates& rates,
                                                 int64_t available);
 
+/// LoadOptions::draft_vocab. Error(kUsage) where it is negative.
+void limit_draft_vocab(Model& model, int64_t draft_vocab);
+
 /// "same", "q8" or "q4"
 const char* draft_weights_name(std::optional<WeightFormat> draft_format);
 

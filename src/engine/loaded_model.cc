@@ -99,6 +99,7 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   Model model = options.packed_cache.empty()
                     ? load_model(checkpoint, request, pool)
                     : load_cached_model(options.packed_cache, checkpoint, request, pool);
+  if (model.has_diffusion()) limit_draft_vocab(model, options.draft_vocab);
   std::string weights = weights_name(model, options.weights);
   const bool quantise =
       options.weights == WeightFormat::kQ8 || options.weights == WeightFormat::kQ4;

@@ -87,8 +87,13 @@ class PackedMatrix {
   /// The type whose values the packed form holds: kF32, kF16, kBF16 or a block type (kQ8_0 for q8,
   /// kQ4_0 for q4).
   TensorType form() const { return form_; }
+  bool shares_memory(const PackedMatrix& other) const { return data_ == other.data_; }
   /// Whether both are the same values in the same memory.
-  bool same_as(const PackedMatrix& other) const { return data_ == other.data_; }
+  bool same_as(const PackedMatrix& other) const {
+    return shares_memory(other) && rows_ == other.rows_;
+  }
+  /// The first `rows` rows (1 to rows()) of it, in the same memory.
+  PackedMatrix first_rows(int64_t rows) const { return {form_, rows, cols_, block_, data_}; }
   /// "F32", "BF16", "Q4_K": the name of form(), for inspect.
   std::string format_name() const { return std::string(traits(form_).name); }
 

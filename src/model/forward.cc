@@ -92,7 +92,7 @@ struct Forward::Impl {
     rows.reserve(static_cast<size_t>(max_rows));
     attention_rows.reserve(static_cast<size_t>(max_rows));
     wanted.reserve(static_cast<size_t>(max_rows));
-    logit_rows.reserve(static_cast<size_t>(max_rows));
+    span_logits.reserve(static_cast<size_t>(max_rows));
     // A diffusion span takes whole scratch blocks, so at worst a block a row.
     scratch.reserve(static_cast<size_t>(max_rows));
     activations.reserve(max_rows, most_inputs(c), kAnyForms);
@@ -167,11 +167,11 @@ struct Forward::Impl {
   std::vector<Row> rows;
   int64_t ar_rows = 0;  // rows [0, ar_rows) are AR, the rest diffusion
   std::vector<AttentionRow> attention_rows;
-  std::vector<int64_t> wanted;  // rows whose logits are wanted: of the AR view, then the others
-  int64_t wanted_ar = 0;
-  std::vector<Logits::Rows> logit_rows;       // of each span, among the wanted ones
-  std::vector<std::byte*> scratch;            // handed out so far in this pass
-  std::vector<AlignedBuffer> scratch_memory;  // one block each, kept
+  std::vector<int64_t> wanted;  // rows whose logits are wanted, those that draft last
+  int64_t wanted_whole = 0;     // of these, rows for the AR view's lm_head
+  std::vector<std::span<const float>> span_logits;  // of each span
+  std::vector<std::byte*> scratch;                  // handed out so far in this pass
+  std::vector<AlignedBuffer> scratch_memory;        // one block each, kept
   int64_t traced_layer = -1;
   float* trace = nullptr;
 };
@@ -226,17 +226,24 @@ void Forward::Impl::place_rows(std::span<const Span> spans) {
     if (span.view == View::kDiffusion) place_span(span);
   }
   ORTHRUS_CHECK(ar_rows == row_count() || model.has_diffusion());
-  logit_rows.resize(spans.size());
-  int64_t next = 0;  // row of the pass
-  for (const View view : {View::kAr, View::kDiffusion}) {
+  // Those of the AR view's lm_head, then those of the drafts'.
+  span_logits.resize(spans.size());
+  const float* next_logits = logits.data();
+  for (const bool drafts : {false, true}) {
+    const int64_t vocab = drafts ? model.draft_vocab() : c.vocab_size;
+    int64_t next_ar = 0, next_diffusion = ar_rows;
     for (size_t s = 0; s < spans.size(); ++s) {
       const Span& span = spans[s];
-      if (span.view != view) continue;
-      logit_rows[s] = {static_cast<int64_t>(wanted.size()), span.logits_end - span.logits_begin};
-      for (int64_t i = span.logits_begin; i < span.logits_end; ++i) wanted.push_back(next + i);
+      int64_t& next = span.view == View::kAr ? next_ar : next_diffusion;
+      if (span.drafts() == drafts) {
+        for (int64_t i = span.logits_begin; i < span.logits_end; ++i) wanted.push_back(next + i);
+        const auto size = static_cast<size_t>((span.logits_end - span.logits_begin) * vocab);
+        span_logits[s] = {next_logits, size};
+        next_logits += size;
+      }
       next += static_cast<int64_t>(span.tokens.size());
     }
-    if (view == View::kAr) wanted_ar = static_cast<int64_t>(wanted.size());
+    if (!drafts) wanted_whole = static_cast<int64_t>(wanted.size());
   }
 }
 
@@ -386,9 +393,23 @@ void Forward::Impl::project_logits() {
     ops.rms_norm(x.row(wanted[static_cast<size_t>(i)]), model.final_norm.data(),
                  static_cast<float>(c.rms_norm_eps), c.hidden_size, normed.row(i));
   });
-  const PackedMatrix* twin = model.draft_lm_head ? &*model.draft_lm_head : nullptr;
-  shared_products({{&model.lm_head, twin, nullptr, &logits}}, wanted_ar, count, normed,
-                  c.hidden_size);
+  std::array<MatmulTask, 2> tasks;
+  size_t task_count = 0;
+  ActivationForms forms;
+  const auto add = [&](const PackedMatrix& head, int64_t begin, int64_t end, float* out) {
+    if (begin == end) return;
+    tasks[task_count++] = {&head, begin, end - begin, out, head.rows()};
+    forms |= activation_forms(head);
+  };
+  const PackedMatrix& draft_head = model.draft_lm_head ? *model.draft_lm_head : model.lm_head;
+  if (draft_head.same_as(model.lm_head)) {
+    add(model.lm_head, 0, count, logits.data());
+  } else {
+    add(model.lm_head, 0, wanted_whole, logits.data());
+    add(draft_head, wanted_whole, count, logits.data() + wanted_whole * c.vocab_size);
+  }
+  set_input(normed, c.hidden_size, count, forms);
+  matmul(context, activations, {tasks.data(), task_count});
 }
 
 Forward::Forward(const Model& model, const KvLayout& layout, ComputeContext context,
@@ -431,7 +452,7 @@ Logits Forward::run(std::span<const Span> spans) {
     if (layer == f.traced_layer) f.copy_trace();
   }
   f.project_logits();
-  return {f.logits.data(), f.logit_rows, f.c.vocab_size};
+  return Logits(f.span_logits);
 }
 
 void Forward::trace_layer(int64_t layer, float* out) {

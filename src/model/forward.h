@@ -31,6 +31,11 @@ struct Span {
   /// Rows of the span whose logits are wanted: [logits_begin, logits_end).
   int64_t logits_begin;
   int64_t logits_end;
+  /// Of a diffusion span: logits of the whole vocabulary by the AR view's lm_head, where the model
+  /// has another one for drafts.
+  bool whole_logits = false;
+
+  bool drafts() const { return view == View::kDiffusion && !whole_logits; }
 };
 
 /// The cache layout of a model.
@@ -39,25 +44,14 @@ KvLayout kv_layout(const ModelConfig& config, KvType key_type, KvType value_type
 /// The logits of a pass, valid until the next one.
 class Logits {
  public:
-  /// Where the rows of one span lie among those of the pass.
-  struct Rows {
-    int64_t first;
-    int64_t count;
-  };
-  /// data: [rows, vocab]; `rows` of each span.
-  Logits(const float* data, std::span<const Rows> rows, int64_t vocab)
-      : data_(data), rows_(rows), vocab_(vocab) {}
+  explicit Logits(std::span<const std::span<const float>> spans) : spans_(spans) {}
 
-  /// Rows [logits_begin, logits_end) of that span, row-major [rows, vocab_size].
-  std::span<const float> of(size_t span) const {
-    const Rows& rows = rows_[span];
-    return {data_ + rows.first * vocab_, static_cast<size_t>(rows.count * vocab_)};
-  }
+  /// Rows [logits_begin, logits_end) of that span, row-major [rows, vocab_size]; of spans that
+  /// draft [rows, draft_vocab()].
+  std::span<const float> of(size_t span) const { return spans_[span]; }
 
  private:
-  const float* data_;
-  std::span<const Rows> rows_;
-  int64_t vocab_;
+  std::span<const std::span<const float>> spans_;
 };
 
 /// How large passes get.

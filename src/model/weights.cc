@@ -301,7 +301,7 @@ size_t bytes_of(const MlpWeights& w) {
 
 /// What a twin takes beside the original.
 size_t extra_bytes(const PackedMatrix& twin, const PackedMatrix& original) {
-  return twin.same_as(original) ? 0 : twin.bytes();
+  return twin.shares_memory(original) ? 0 : twin.bytes();
 }
 
 size_t extra_bytes(const MlpWeights& twin, const MlpWeights& original) {
@@ -474,7 +474,7 @@ size_t Model::diffusion_bytes() const {
     if (layer.diff) total += bytes_of(*layer.diff);
     if (layer.draft_mlp) total += extra_bytes(*layer.draft_mlp, layer.mlp);
   }
-  if (draft_lm_head) total += draft_lm_head->bytes();
+  if (draft_lm_head) total += extra_bytes(*draft_lm_head, lm_head);
   return total;
 }
 

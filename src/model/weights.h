@@ -52,7 +52,7 @@ struct LayerWeights {
 struct Model {
   ModelConfig config;    ///< block_size and mask of the adapter where one was given
   PackedMatrix lm_head;  // [vocab, hidden]; also the embedding where tied
-  std::optional<PackedMatrix> draft_lm_head;  // the diffusion view's twin
+  std::optional<PackedMatrix> draft_lm_head;  // the diffusion view's: a twin, or fewer rows
   std::optional<PackedMatrix> embedding;      // [vocab, hidden] where not tied
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;      // [hidden]
@@ -61,6 +61,8 @@ struct Model {
 
   bool has_diffusion() const { return !layers.empty() && layers.front().diff.has_value(); }
   const PackedMatrix& embedding_matrix() const { return embedding ? *embedding : lm_head; }
+  /// Rows of the diffusion view's logits: it never drafts a token from there on.
+  int64_t draft_vocab() const { return draft_lm_head ? draft_lm_head->rows() : config.vocab_size; }
   size_t weight_bytes() const;     ///< all, diffusion included
   size_t diffusion_bytes() const;  ///< the `_diff` weights and the twins
 };

@@ -9,7 +9,7 @@ from program import DEMO, ROOT, TINY, ProgramTest, main
 
 CASE_KEYS = ["name", "weights", "kv_type", "rows", "context", "seconds", "gbps", "gflops", "limit_seconds", "ratio_to_one_row",
              "ratio_to_limit"]
-RATES = ["read_gbps", "fma_gflops", "int8_gops"]
+RATES = ["read_gbps", "fma_gflops", "int8_gops", "bf16_gflops"]
 
 
 class Bench(ProgramTest):
@@ -18,7 +18,7 @@ class Bench(ProgramTest):
 
     def test_cases_of_a_model(self):
         report = self.bench("-m", TINY, "--cases", "rows,decode,dual", "-t", "2")
-        self.assertEqual(list(report), ["model", "reps", "machine", "probes", "cases", "break_even", "warnings"])
+        self.assertEqual(list(report), ["model", "draft_weights", "reps", "machine", "probes", "cases", "break_even", "warnings"])
         self.assertEqual(list(report["machine"]), ["cpu", "isa", "threads", *RATES])
         self.assertEqual((report["reps"], report["machine"]["threads"]), (1, 2))
         self.assertEqual(len(report["probes"]), 2)  # before and after the repetition

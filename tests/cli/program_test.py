@@ -226,7 +226,7 @@ class Tools(ProgramTest):
 
     def test_memory_of_q4_and_of_batches(self):
         """lm_head and embedding stay at 8 bits; the rest of the sum follows the flags."""
-        auto, q8, q4 = (json.loads(self.succeed("inspect", TINY, "--json", "--weights", w)) for w in ("bf16", "q8", "q4"))
+        auto, q8, q4 = (json.loads(self.succeed("inspect", TINY, "--json", "--draft-weights", "same", "--weights", w)) for w in ("bf16", "q8", "q4"))
         head = auto["vocab_size"] * auto["hidden_size"] * (1 if auto["tied_embeddings"] else 2)
         matrices = (q8["weight_bytes"] - q4["weight_bytes"]) * 8 // 4  # 8.5 - 4.5 bits a weight
         self.assertLess(matrices, auto["parameters"] - head + 1)

@@ -82,9 +82,10 @@ TEST_F(CachedLoadTest, TheSecondLoadComesFromTheFile) {
   EXPECT_EQ(open_bytes(options_), plain);
   const auto files = cache_files();
   ASSERT_EQ(files.size(), 1);
-  EXPECT_EQ(files[0], packed_cache_path(cache_, open_checkpoint(model_),
-                                        {.format = WeightFormat::kQ4,
-                                         .diffusion = LoadRequest::Diffusion::kCheckpoint}));
+  LoadRequest request;
+  request.format = WeightFormat::kQ4;
+  request.diffusion = LoadRequest::Diffusion::kCheckpoint;
+  EXPECT_EQ(files[0], packed_cache_path(cache_, open_checkpoint(model_), request));
   const auto written = fs::last_write_time(files[0]);
   CaughtLog log;
   EXPECT_EQ(open_bytes(options_), plain);

@@ -45,7 +45,7 @@ TEST(Probe, ArithmeticStaysBelowWhatTheUnitsCanDo) {
     ThreadPool pool(1);
     const MachineLimits limits = measure_machine({isa, pool}, 0.15);
     // NEON: 4 lanes in up to four units.
-    const double lanes = isa == Isa::kPortable ? 4 : isa == Isa::kAvx512 ? 16 : 8;
+    const double lanes = isa == Isa::kPortable ? 4 : common_isa(isa) == Isa::kAvx512 ? 16 : 8;
     EXPECT_LT(limits.fma_gflops, 2 * lanes * 2 * 6) << isa_name(isa);
     EXPECT_LT(limits.int8_gops, 2 * 4 * lanes * 2 * 6) << isa_name(isa);
     EXPECT_LT(limits.bf16_gflops, 2 * 2 * lanes * 2 * 6) << isa_name(isa);

@@ -285,9 +285,17 @@ TEST_F(Program, HeldOutEvaluationIsThatOfOrthrusEval) {
   ASSERT_EQ(
       train({"export", "-m", tiny_path(), "--run", out("run"), "-o", out("a.safetensors")}).code,
       0);
-  std::vector<std::string> words{
-      default_orthrus_program(), "eval",      "-m",  tiny_path(), "--adapter",
-      out("a.safetensors"),      "--weights", "f32", "--json"};
+  std::vector<std::string> words{default_orthrus_program(),
+                                 "eval",
+                                 "-m",
+                                 tiny_path(),
+                                 "--adapter",
+                                 out("a.safetensors"),
+                                 "--weights",
+                                 "f32",
+                                 "--draft-weights",
+                                 "same",
+                                 "--json"};
   words.insert(words.end(), prompts.begin(), prompts.end());
   const Captured eval = captured_run(words);
   ASSERT_EQ(eval.code, 0) << eval.err;
