@@ -84,10 +84,10 @@ class Worker {
       for (size_t i = 0; i < tables.size(); ++i) {
         spans[i] = {&tables[i], View::kAr, {&tokens[i], 1}, position, 0, 1};
       }
-      const std::span<const float> logits = generator_->forward().run(spans);
+      const Logits logits = generator_->forward().run(spans);
       for (size_t i = 0; i < tables.size(); ++i) {
         tables[i].set_length(position + 1);
-        tokens[i] = best(logits, i);
+        tokens[i] = best(logits.of(i), 0);
       }
     }
     const double seconds = timer.seconds();
@@ -144,7 +144,7 @@ class Worker {
       const auto count = static_cast<int64_t>(tokens.size());
       const bool last = first + count == length;
       const Span span{&table, View::kAr, tokens, first, last ? count - 1 : count, count};
-      const std::span<const float> logits = generator_->forward().run({&span, 1});
+      const std::span<const float> logits = generator_->forward().run(span);
       if (last) best(logits, 0);
       table.set_length(first + count);
     }

@@ -120,6 +120,37 @@ TEST(Sampler, FiltersLeaveWhatThePlainChainLeaves) {
   EXPECT_LT(cut, rows);
 }
 
+// A row that ends early is a row whose other tokens are banned.
+TEST(Sampler, TakesRowsOfAPartOfTheVocabulary) {
+  constexpr int64_t kVocab = 1000;
+  constexpr size_t kPart = 333;
+  const std::vector<int32_t> history{5, 900, 5, 332, 333, 7};
+  std::vector<SamplingOptions> all(6);
+  all[1].temperature = all[2].temperature = all[3].temperature = all[4].temperature = 0.9;
+  all[2].top_k = 400;
+  all[3].top_p = 0.7;
+  all[4].min_p = 0.01;
+  all[5].repeat_penalty = 1.3;
+  all[5].frequency_penalty = 0.5;
+  all[5].logit_bias = {{3, 2.0}, {999, 50.0}};
+  for (const SamplingOptions& options : all) {
+    Sampler sampler(options, kVocab, choose_isa());
+    for (uint32_t seed = 0; seed < 20; ++seed) {
+      std::vector<float> row = random_row(kVocab, seed, 2);
+      const auto part = sampler.choose(std::span(row).first(kPart), history, NoiseStream::kToken);
+      std::fill(row.begin() + kPart, row.end(), -kInf);
+      const auto whole = sampler.choose(row, history, NoiseStream::kToken);
+      ASSERT_TRUE(part);
+      EXPECT_LT(*part, static_cast<int32_t>(kPart));
+      EXPECT_EQ(part, whole) << seed;
+      // Nothing of the short row is left in the sampler.
+      EXPECT_EQ(sampler.choose(random_row(kVocab, seed, 2), history, NoiseStream::kToken),
+                Sampler(options, kVocab, choose_isa())
+                    .choose(random_row(kVocab, seed, 2), history, NoiseStream::kToken));
+    }
+  }
+}
+
 TEST(Sampler, CutsTiesByTheLowerId) {
   SamplingOptions o;
   o.temperature = 1;

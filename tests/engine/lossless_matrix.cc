@@ -2,9 +2,9 @@
 // {f32, bf16, q8, q4, bf16 and q8 with keys and values in q8} x {block 2, 3, 8, 32, auto} x
 // {greedy, three sampled settings, penalties sampled and greedy} x {1, 2, 3 threads} x {prefill in
 // one chunk, chunks of 1, 7, 64} x {tiny, SmolLM2-135M}, and runs with --ignore-eos to the context
-// limit. Over threads and chunks the draft weights {same, q8, q4} take turns. The reference of a
-// (model, format, sampling, prompt) is one plain AR run with one thread and one chunk, so the
-// matrix also compares threads and chunks.
+// limit. Over threads and chunks the draft weights {same, q8, q4 from a part of the vocabulary}
+// take turns. The reference of a (model, format, sampling, prompt) is one plain AR run with one
+// thread and one chunk, so the matrix also compares threads and chunks.
 //
 //   lossless_matrix --quick    a slice, for make test
 //   lossless_matrix --full [--resume FILE] [--minutes N]
@@ -185,6 +185,8 @@ class Matrix {
     options.key_type = options.value_type = format.kv;
     if (c.copy) options.adapter = "copy";
     options.draft_weights = kDraftWeights[drafts(c)];
+    if (options.draft_weights == DraftWeights::kQ4)
+      options.draft_vocab = c.model == 0 ? 300 : 20000;
     options.max_seq_len = 1024;
     return options;
   }

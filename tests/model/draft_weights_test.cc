@@ -104,6 +104,34 @@ TEST_F(DraftWeights, TakeTheMemoryOfTheTwins) {
   EXPECT_LT(eight.diffusion_bytes(), twins + same.diffusion_bytes());
 }
 
+TEST_F(DraftWeights, APartOfTheVocabularyGivesTheFirstLogits) {
+  ReadyModel ready = load(WeightFormat::kBF16, WeightFormat::kQ8);
+  BlockTable table(*ready.blocks);
+  ready.prefill(table, std::span(ids_).first(16));
+  table.reserve(32);
+  const Span draft{&table, View::kDiffusion, block_, 16, 0, 8};
+  Span whole = draft;
+  whole.whole_logits = true;
+  const auto all_rows = ready.forward->run(draft);
+  const std::vector<float> all(all_rows.begin(), all_rows.end());
+  const auto whole_rows = ready.forward->run(whole);
+  const std::vector<float> by_ar(whole_rows.begin(), whole_rows.end());
+  EXPECT_FALSE(same_bits(all, by_ar));  // the AR view's lm_head has 16 bits
+
+  constexpr size_t kPart = 100;  // no whole number of panels
+  ready.model.draft_lm_head = ready.model.draft_lm_head->first_rows(kPart);
+  EXPECT_EQ(ready.model.draft_vocab(), 100);
+  const auto vocab = static_cast<size_t>(ready.model.config.vocab_size);
+  const std::array both{draft, whole};
+  const Logits logits = ready.forward->run(both);
+  ASSERT_EQ(logits.of(0).size(), 8 * kPart);
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_TRUE(same_bits(logits.of(0).subspan(i * kPart, kPart),
+                          std::span(all).subspan(i * vocab, kPart)));
+  }
+  EXPECT_TRUE(same_bits(logits.of(1), by_ar));
+}
+
 TEST_F(DraftWeights, NoTwinsWithoutADiffusionView) {
   LoadRequest plain = request(WeightFormat::kBF16, WeightFormat::kQ4);
   plain.diffusion = LoadRequest::Diffusion::kNone;
