@@ -65,7 +65,7 @@ demo-serve: pull
 test: build-all .venv/.setup pull
 	@ctest --test-dir build --output-on-failure -LE soak
 
-test-aarch64:
+test-aarch64: build/.setup
 	@SETUP=$(SETUP) bash scripts/test_aarch64.sh $(JOBS)
 
 bench: pull

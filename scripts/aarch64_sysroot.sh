@@ -15,7 +15,8 @@ rm -rf "$folder" "$stamp"
 apt="$folder.apt"
 mkdir -p "$apt/lists/partial" "$apt/archives/partial"
 : >"$apt/status"
-options=(-qq -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root
+options=(-qq -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20 -o Acquire::Retries=1
+  -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=root
   -o Dir::State="$apt" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt")
 apt-get "${options[@]}" update
 apt-get "${options[@]}" install -y --no-install-recommends --download-only "${libraries[@]}"

@@ -14,7 +14,7 @@ skip() {
 if [[ "${SETUP:-}" != no ]]; then
   bash scripts/setup.sh aarch64 || skip "scripts/setup.sh could not install its packages (above)"
 fi
-for tool in aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg-deb; do
+for tool in cmake ninja pkg-config aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg-deb; do
   command -v "$tool" >/dev/null || skip "there is no $tool"
 done
 bash scripts/aarch64_sysroot.sh "$build/sysroot" || skip "the arm64 packages of the libraries could not be fetched (above)"
@@ -27,7 +27,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DORTHRUS_SYSROOT="$P
 tests=(base kernels cache model decode)
 cmake --build "$build" -j "$jobs" --target "${tests[@]/#/test_}"
 
-kernels() { qemu-aarch64 -L "$build/sysroot" -cpu "$1" "$build/tests/test_kernels" "${@:2}"; }
+kernels() { timeout 300 qemu-aarch64 -L "$build/sysroot" -cpu "$1" "$build/tests/test_kernels" "${@:2}"; }
 
 # A CPU with the dot product has the NEON kernels; one without it must not run them.
 [[ "$(kernels max --gtest_list_tests)" == */neon* ]] || {
@@ -39,4 +39,4 @@ kernels cortex-a72 --gtest_brief=1 --gtest_filter='ForcedIsa.*:Matmul.NonFinite*
 # Left out: qemu-user sets no limit to its guest's memory; an emulated machine may be slower than any that
 # Probe knows; portable passes in all formats take minutes.
 GTEST_FILTER='-ThreadPool.ThreadsThatCannotStartAreAnError:Probe.Measures*:Probe.Reads*:All/ForwardFormat.*_portable' \
-  ctest --test-dir "$build" --output-on-failure -j "$jobs" -R "^($(IFS='|'; echo "${tests[*]}"))$"
+  ctest --test-dir "$build" --timeout 400 --output-on-failure -j "$jobs" -R "^($(IFS='|'; echo "${tests[*]}"))$"

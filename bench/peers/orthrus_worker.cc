@@ -5,8 +5,8 @@
 //   load                      opens the model and computes the first token: {"seconds"}
 //   about                     {"about": {"version", "flags", "kv"}}
 //   prefill TOKENS            into an empty cache, logits of the last row: {"seconds"}
-//   decode ROWS CONTEXT STEPS steps of ROWS sequences behind CONTEXT tokens each: {"seconds"} of
-//   all generate MODE COUNT IDS   greedily, MODE ar or dual, IDS with commas: {"seconds", "tokens"}
+//   decode ROWS CONTEXT STEPS steps of ROWS sequences behind CONTEXT tokens each: {"seconds"}
+//   generate MODE COUNT IDS   greedily, MODE ar or dual, IDS with commas: {"seconds", "tokens"}
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

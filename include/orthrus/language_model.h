@@ -67,6 +67,7 @@ struct ModelInfo {
       diffusion_source;  ///< "checkpoint", "copy", the adapter's path, or "": no diffusion view
   std::string weights;   ///< "f32", "bf16", "q8", "q4", or the type the file has ("q4_1", "q4_k")
   std::string draft_weights;  ///< what drafting reads: "same", "q8", "q4"; "" without a view
+  int64_t draft_vocab = 0;    ///< tokens that may be drafted: those below this id
   std::string isa;            ///< as ORTHRUS_ISA names it: "avx512_bf16", "avx2", "portable"
   int threads = 0;
   KvType key_type = KvType::kBF16;

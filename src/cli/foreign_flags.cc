@@ -26,8 +26,7 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"-fa --flash-attn", "there is one kind of attention, for any length"},
     {"--mlock --mmap --no-mmap -dio --direct-io --cpu-offload-gb --swap-space",
      "weights are packed into memory when they are loaded; --cache-packed keeps them in a file "
-     "that "
-     "later loads map; `orthrus plan` says what they take"},
+     "that later loads map; `orthrus plan` says what they take"},
     {"--gpu-memory-utilization --kv-cache-memory-bytes --num-gpu-blocks-override",
      "serve has --kv-cache-memory-budget-gb for keys and values; `orthrus plan` says what the rest "
      "takes"},

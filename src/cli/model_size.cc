@@ -87,9 +87,16 @@ class Meter {
 
 std::optional<WeightFormat> draft_format(const OpenedModel& model, const ModelFlags& flags) {
   if (!model.has_diffusion()) return std::nullopt;
-  ThreadPool pool(flags.threads);
-  return choose_draft_format(draft_weights(flags.draft_weights), model.checkpoint,
-                             weight_format(flags.weights), machine_rates({choose_isa(), pool}),
+  const DraftWeights wish = draft_weights(flags.draft_weights);
+  const TensorSource* const diffusion = model.adapter ? model.adapter->tensors.get()
+                                        : model.copy  ? nullptr
+                                                      : model.checkpoint.tensors.get();
+  MachineRates rates;
+  if (wish == DraftWeights::kAuto) {
+    ThreadPool pool(flags.threads);
+    rates = machine_rates({choose_isa(), pool});
+  }
+  return choose_draft_format(wish, model.checkpoint, diffusion, weight_format(flags.weights), rates,
                              available_memory());
 }
 

@@ -158,6 +158,9 @@ void warn_of_unused_draft_flags(const GenerationFlags& flags, const ModelFlags& 
   if (model_flags.draft_weights == "q8" || model_flags.draft_weights == "q4") {
     unused.push_back("--draft-weights " + model_flags.draft_weights);
   }
+  if (model_flags.draft_vocab > 0) {
+    unused.push_back(fmt::format("--draft-vocab {}", model_flags.draft_vocab));
+  }
   if (unused.empty()) return;
   spdlog::warn("without effect {}: {}",
                model_flags.view == "ar" ? "with --view ar" : "without a diffusion view",
@@ -226,7 +229,7 @@ void add_threads_flag(CLI::App& app, int& threads) {
 void add_draft_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--draft-vocab", flags.draft_vocab,
                  "draft only tokens below this id, the most frequent ones of a BPE vocabulary, so "
-                 "that drafting reads less; 0: all")
+                 "that drafting reads less; 0: all (under --consensus rejection and kl always)")
       ->check(number_in(0, INT32_MAX))
       ->capture_default_str()
       ->group("Model");

@@ -192,7 +192,8 @@ Decoder::Impl::Impl(const Setup& setup)
   }
   if (draft_max < 0) {
     ORTHRUS_CHECK(cost != nullptr);
-    draft_length.emplace(*cost, block_size, setup.options->sampling.temperature);
+    draft_length.emplace(*cost, block_size, setup.options->sampling.temperature,
+                         judge.keeps_rows());
   }
   if (prompt_logprobs) result.prompt_logprobs.reserve(static_cast<size_t>(prompt_size - 1));
   if (room == 0 && !prompt_logprobs) finish(FinishReason::kLength);

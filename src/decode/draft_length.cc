@@ -26,9 +26,10 @@ constexpr int64_t kArEvery = 128;       // cycles: a plain step keeps its time f
 
 }  // namespace
 
-DraftLength::DraftLength(CostModel& cost, int64_t block_size, double temperature)
+DraftLength::DraftLength(CostModel& cost, int64_t block_size, double temperature, bool whole_logits)
     : cost_(cost),
       block_size_(block_size),
+      whole_logits_(whole_logits),
       others_(cost.acceptance(temperature)),
       acceptance_(kRequestDecay) {}
 
@@ -38,9 +39,10 @@ PassShape DraftLength::plain_pass(const Situation& s) {
   return shape;
 }
 
-PassShape DraftLength::cycle_pass(int64_t drafts, int64_t drafting, const Situation& s) {
+PassShape DraftLength::cycle_pass(int64_t drafts, int64_t drafting, const Situation& s) const {
   PassShape shape;
   shape.add(View::kDiffusion, drafts + 1, drafts, s.context, drafting);
+  if (whole_logits_) shape.draft_logit_rows = 0;
   shape.add(View::kAr, drafts + 1, drafts + 1, s.context, s.companions - drafting);
   return shape;
 }

@@ -22,8 +22,8 @@ namespace orthrus {
 /// a pass gives to the allowance and takes from it.
 class DraftLength {
  public:
-  /// temperature: of the request's sampling, 0 for greedy.
-  DraftLength(CostModel& cost, int64_t block_size, double temperature);
+  /// temperature: of the request's sampling, 0 for greedy. whole_logits: see Span.
+  DraftLength(CostModel& cost, int64_t block_size, double temperature, bool whole_logits = false);
 
   struct Situation {
     int64_t most = 0;        ///< drafts that limits leave room for
@@ -40,7 +40,7 @@ class DraftLength {
   static PassShape plain_pass(const Situation& situation);
   /// One of the two passes of a cycle, in which `drafting` of the companions draft and the others
   /// verify.
-  static PassShape cycle_pass(int64_t drafts, int64_t drafting, const Situation& situation);
+  PassShape cycle_pass(int64_t drafts, int64_t drafting, const Situation& situation) const;
   double seconds(int64_t drafts, const Situation& situation) const;
   struct Best {
     int64_t drafts = 0;
@@ -59,6 +59,7 @@ class DraftLength {
 
   CostModel& cost_;
   int64_t block_size_;
+  bool whole_logits_;
   AcceptanceProfile& others_;  // what requests like this one earned
   AcceptanceProfile acceptance_;
   double account_ = 0;    // seconds won against plain AR, and what the start may lose

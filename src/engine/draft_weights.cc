@@ -42,7 +42,7 @@ bool has_twin(const TensorInfo& tensor, WeightFormat format, std::optional<Weigh
   return draft && bytes(*draft) < bytes(format);
 }
 
-Estimate estimate(const Checkpoint& checkpoint, WeightFormat format,
+Estimate estimate(const Checkpoint& checkpoint, const TensorSource* diffusion, WeightFormat format,
                   std::optional<WeightFormat> draft) {
   const ModelConfig& config = checkpoint.config;
   const TensorSource& base = *checkpoint.tensors;
@@ -53,12 +53,12 @@ Estimate estimate(const Checkpoint& checkpoint, WeightFormat format,
     result.twin_bytes +=
         static_cast<double>(packed_bytes(tensor.type, tensor.shape[0], tensor.shape[1], fewer));
   };
-  const auto matrix = [&](const TensorSpec& spec) {
-    const TensorInfo* tensor = base.find(spec.name);
+  const auto matrix = [](const TensorSource& source, const TensorSpec& spec) {
+    const TensorInfo* tensor = source.find(spec.name);
     return tensor != nullptr && tensor->shape.size() == 2 ? tensor : nullptr;
   };
   for (const TensorSpec& spec : twinned_tensors(config)) {
-    const TensorInfo* tensor = matrix(spec);
+    const TensorInfo* tensor = matrix(base, spec);
     if (tensor == nullptr) continue;
     const bool head = spec.name == kEmbeddingName || spec.name == kLmHeadName;
     const WeightFormat own = head ? head_format(format) : format;
@@ -68,11 +68,16 @@ Estimate estimate(const Checkpoint& checkpoint, WeightFormat format,
     if (twin) add_twin(head ? cost.draft_lm_head.emplace() : cost.diffusion, *tensor, *fewer);
   }
   for (const TensorSpec& spec : ar_tensors(config)) {
-    const TensorInfo* tensor = matrix(spec);
+    const TensorInfo* tensor = matrix(base, spec);
     if (tensor == nullptr || spec.name.find(".self_attn.") == std::string::npos) continue;
     add(cost.ar, *tensor, format);
-    // The diffusion view's are of the same shapes.
-    add(cost.diffusion, *tensor, draft.value_or(format));
+    if (diffusion == nullptr) add(cost.diffusion, *tensor, draft.value_or(format));
+  }
+  if (diffusion != nullptr) {
+    for (const TensorSpec& spec : diffusion_tensors(config)) {
+      const TensorInfo* tensor = matrix(*diffusion, spec);
+      if (tensor) add(cost.diffusion, *tensor, draft.value_or(format));
+    }
   }
   return result;
 }
@@ -88,8 +93,8 @@ double tokens_per_second(const Estimate& estimate, double kept, const MachineRat
 }  // namespace
 
 std::optional<WeightFormat> choose_draft_format(DraftWeights wish, const Checkpoint& checkpoint,
-                                                WeightFormat format, const MachineRates& rates,
-                                                int64_t available) {
+                                                const TensorSource* diffusion, WeightFormat format,
+                                                const MachineRates& rates, int64_t available) {
   switch (wish) {
     case DraftWeights::kSame:
       return std::nullopt;
@@ -101,11 +106,11 @@ std::optional<WeightFormat> choose_draft_format(DraftWeights wish, const Checkpo
       break;
   }
   std::optional<WeightFormat> best;
-  double best_rate = tokens_per_second(estimate(checkpoint, format, best), 1, rates);
+  double best_rate = tokens_per_second(estimate(checkpoint, diffusion, format, best), 1, rates);
   // From few bytes to many.
   for (const auto& [fewer, kept] :
        {std::pair(WeightFormat::kQ4, kKeptByQ4), std::pair(WeightFormat::kQ8, kKeptByQ8)}) {
-    const Estimate with = estimate(checkpoint, format, fewer);
+    const Estimate with = estimate(checkpoint, diffusion, format, fewer);
     if (with.twin_bytes > kMemoryShare * static_cast<double>(available)) continue;
     const double rate = tokens_per_second(with, kept, rates);
     if (rate < kWorthwhile * best_rate) continue;

@@ -13,9 +13,10 @@ namespace orthrus {
 /// `format`. kAuto: of `format`, q4 and q8 the one whose cycles the cost model expects to yield the
 /// most tokens a second on a machine of these rates, less the accepted drafts that fewer bits cost
 /// (docs/benchmarks.md, "Draft weights"); twins may take at most a quarter of `available` bytes.
+/// `diffusion`: where the `_diff` weights come from; null: they are copies of the AR view's.
 std::optional<WeightFormat> choose_draft_format(DraftWeights wish, const Checkpoint& checkpoint,
-                                                WeightFormat format, const MachineRates& rates,
-                                                int64_t available);
+                                                const TensorSource* diffusion, WeightFormat format,
+                                                const MachineRates& rates, int64_t available);
 
 /// LoadOptions::draft_vocab. Error(kUsage) where it is negative.
 void limit_draft_vocab(Model& model, int64_t draft_vocab);

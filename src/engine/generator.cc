@@ -48,10 +48,14 @@ KvLayout layout_for(const LoadOptions& options, const ModelConfig& config) {
                    options.value_type.value_or(fallback));
 }
 
-int64_t pool_blocks(const LoadOptions& options, const KvLayout& layout, int64_t max_seq_len) {
+int64_t pool_blocks(const LoadOptions& options, const Model& model, const KvLayout& layout,
+                    int64_t max_seq_len) {
   if (options.kv_cache_memory_budget_gb == 0) return options.batch * blocks_for(max_seq_len);
-  return kv_budget_blocks(options.kv_cache_memory_budget_gb, available_memory(), layout,
-                          max_seq_len);
+  int64_t available = available_memory();
+  if (available > 0 && model.mapped) {
+    available = std::max<int64_t>(1, available - static_cast<int64_t>(model.weight_bytes()));
+  }
+  return kv_budget_blocks(options.kv_cache_memory_budget_gb, available, layout, max_seq_len);
 }
 
 /// Rows of prompts that fit beside full draft blocks of all sequences.
@@ -77,7 +81,7 @@ Generator::Generator(const LoadOptions& options)
       batch_(options.batch),
       ubatch_(std::min(options.ubatch, max_seq_len_)),
       layout_(layout_for(options, loaded_.model.config)),
-      block_pool_(layout_, pool_blocks(options, layout_, max_seq_len_)),
+      block_pool_(layout_, pool_blocks(options, loaded_.model, layout_, max_seq_len_)),
       forward_(loaded_.model, block_pool_.layout(), context_,
                pass_limits(loaded_.model.config, ubatch_, batch_, max_seq_len_).rows, max_seq_len_),
       cost_(loaded_.model, block_pool_.layout(), rates_),

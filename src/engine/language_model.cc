@@ -92,6 +92,7 @@ ModelInfo LanguageModel::info() const {
   info.diffusion_source = loaded.diffusion_source;
   info.weights = loaded.weights;
   info.draft_weights = loaded.draft_weights;
+  info.draft_vocab = loaded.model.draft_vocab();
   info.isa = isa_name(generator.forward().context().isa);
   info.threads = generator.thread_pool().size();
   info.key_type = generator.forward().layout().key_type;

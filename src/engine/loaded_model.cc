@@ -91,9 +91,14 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   std::unique_ptr<ChatTemplate> chat_template = ChatTemplate::load(resolved.path);
   std::string draft_weights;
   if (request.diffusion != Diffusion::kNone) {
-    const MachineRates rates = machine_rates({choose_isa(), pool});
-    request.draft_format = choose_draft_format(options.draft_weights, checkpoint, options.weights,
-                                               rates, available_memory());
+    const bool choose = options.draft_weights == DraftWeights::kAuto;
+    const TensorSource* const diffusion = adapter ? adapter->tensors.get()
+                                          : request.diffusion == Diffusion::kCopy
+                                              ? nullptr
+                                              : checkpoint.tensors.get();
+    request.draft_format = choose_draft_format(
+        options.draft_weights, checkpoint, diffusion, options.weights,
+        choose ? machine_rates({choose_isa(), pool}) : MachineRates{}, available_memory());
     draft_weights = draft_weights_name(request.draft_format);
   }
   Model model = options.packed_cache.empty()

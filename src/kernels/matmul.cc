@@ -30,7 +30,9 @@ MatmulJob make_job(const Activations& x, const MatmulTask& task) {
           .x_stride = ActivationAccess::stride(x),
           .groups = ActivationAccess::groups(x) + task.row_begin,
           .group_stride = x.rows(),
-          .bf16 = ActivationAccess::bf16(x) + task.row_begin * bf16_stride(x.cols()),
+          .bf16 = ActivationAccess::forms(x).bf16
+                      ? ActivationAccess::bf16(x) + task.row_begin * bf16_stride(x.cols())
+                      : nullptr,
           .bf16_stride = bf16_stride(x.cols()),
           .out = task.out,
           .out_stride = task.out_stride,

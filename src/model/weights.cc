@@ -369,6 +369,7 @@ Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, Threa
   model.final_norm = reader.vector(kFinalNormName, c.hidden_size);
   model.rope_inv_freq = inverse_frequencies(c);
   read_diffusion_view(model, checkpoint, request, packer, progress);
+  model.mapped = request.loaded != nullptr;
   if (request.progress) request.progress(1.0);
   return model;
 }

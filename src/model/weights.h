@@ -58,6 +58,7 @@ struct Model {
   std::vector<float> final_norm;      // [hidden]
   std::vector<float> mask_embedding;  // [hidden] or empty: then config.mask_token_id's row
   std::vector<float> rope_inv_freq;   // [head_dim / 2]
+  bool mapped = false;  ///< matrices lie in a mapped file: the system counts them as free memory
 
   bool has_diffusion() const { return !layers.empty() && layers.front().diff.has_value(); }
   const PackedMatrix& embedding_matrix() const { return embedding ? *embedding : lm_head; }

@@ -60,7 +60,9 @@ void count_matmuls(const ComputeContext& context) {
     }
   }
   Activations activations;
-  count("quantise row", [&] { activations.set(context, x.data(), kInputs, 1, kInputs, {.groups = true, .bf16 = true}); });
+  count("quantise row", [&] {
+    activations.set(context, x.data(), kInputs, 1, kInputs, {.groups = true, .bf16 = true});
+  });
 }
 
 void count_attention(const ComputeContext& context) {
