@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "formats/tensor_names.h"
 #include "model/head_format.h"
+#include "model/runtime_bytes.h"
 
 namespace orthrus {
 namespace {
@@ -26,20 +27,15 @@ struct Estimate {
   double twin_bytes = 0;
 };
 
-/// Adds what a matrix of the files costs once it is packed.
-void add(WeightCost& cost, const TensorInfo& tensor, WeightFormat format) {
-  const int64_t rows = tensor.shape[0];
-  const int64_t cols = tensor.shape[1];
-  cost.add(packed_form(tensor.type, format),
-           static_cast<double>(packed_bytes(tensor.type, rows, cols, format)),
-           static_cast<double>(rows * cols));
+bool is_head(const TensorInfo& tensor) {
+  return tensor.name == kEmbeddingName || tensor.name == kLmHeadName;
 }
 
-bool has_twin(const TensorInfo& tensor, WeightFormat format, std::optional<WeightFormat> draft) {
-  const auto bytes = [&](WeightFormat f) {
-    return packed_bytes(tensor.type, tensor.shape[0], tensor.shape[1], f);
-  };
-  return draft && bytes(*draft) < bytes(format);
+/// Adds what a matrix of the files costs once a model of that format is packed.
+void add(WeightCost& cost, const TensorInfo& tensor, WeightFormat format) {
+  const TensorType form = packed_form(tensor.type, is_head(tensor) ? head_format(format) : format);
+  cost.add(form, static_cast<double>(runtime_bytes(tensor, format)),
+           static_cast<double>(tensor.shape[0] * tensor.shape[1]));
 }
 
 Estimate estimate(const Checkpoint& checkpoint, const TensorSource* diffusion, WeightFormat format,
@@ -48,11 +44,6 @@ Estimate estimate(const Checkpoint& checkpoint, const TensorSource* diffusion, W
   const TensorSource& base = *checkpoint.tensors;
   Estimate result;
   ModelCost& cost = result.cost;
-  const auto add_twin = [&](WeightCost& to, const TensorInfo& tensor, WeightFormat fewer) {
-    add(to, tensor, fewer);
-    result.twin_bytes +=
-        static_cast<double>(packed_bytes(tensor.type, tensor.shape[0], tensor.shape[1], fewer));
-  };
   const auto matrix = [](const TensorSource& source, const TensorSpec& spec) {
     const TensorInfo* tensor = source.find(spec.name);
     return tensor != nullptr && tensor->shape.size() == 2 ? tensor : nullptr;
@@ -60,12 +51,13 @@ Estimate estimate(const Checkpoint& checkpoint, const TensorSource* diffusion, W
   for (const TensorSpec& spec : twinned_tensors(config)) {
     const TensorInfo* tensor = matrix(base, spec);
     if (tensor == nullptr) continue;
-    const bool head = spec.name == kEmbeddingName || spec.name == kLmHeadName;
-    const WeightFormat own = head ? head_format(format) : format;
-    const auto fewer = head && draft ? head_format(*draft) : draft;
-    const bool twin = has_twin(*tensor, own, fewer);
-    add(head ? cost.lm_head : twin ? cost.ar : cost.shared, *tensor, own);
-    if (twin) add_twin(head ? cost.draft_lm_head.emplace() : cost.diffusion, *tensor, *fewer);
+    const size_t own = runtime_bytes(*tensor, format);
+    const size_t fewer = draft ? runtime_bytes(*tensor, *draft) : own;
+    const bool head = is_head(*tensor), twin = fewer < own;
+    add(head ? cost.lm_head : twin ? cost.ar : cost.shared, *tensor, format);
+    if (!twin) continue;
+    add(head ? cost.draft_lm_head.emplace() : cost.diffusion, *tensor, *draft);
+    result.twin_bytes += static_cast<double>(fewer);
   }
   for (const TensorSpec& spec : ar_tensors(config)) {
     const TensorInfo* tensor = matrix(base, spec);
