@@ -53,9 +53,9 @@ void ConsensusJudge::reserve(int64_t count) {
   }
 }
 
-std::optional<int32_t> ConsensusJudge::draft(std::span<const float> logits,
+std::optional<int32_t> ConsensusJudge::draft(const LogitsRow& row,
                                              std::span<const int32_t> history) {
-  return sampler_.choose(logits, history, rejection() ? NoiseStream::kDraft : NoiseStream::kToken);
+  return sampler_.choose(row, history, rejection() ? NoiseStream::kDraft : NoiseStream::kToken);
 }
 
 void ConsensusJudge::keep(std::span<const float> logits, int64_t rows) {
@@ -71,19 +71,19 @@ std::span<const float> ConsensusJudge::kept_row(int64_t index) const {
 }
 
 std::optional<ConsensusJudge::Verdict> ConsensusJudge::judge(int64_t index, int32_t draft,
-                                                             std::span<const float> ar_logits,
+                                                             const LogitsRow& ar_row,
                                                              std::span<const int32_t> history) {
   const bool has_row = index < kept_rows_;
   double kl = std::numeric_limits<double>::infinity();
   if (has_row && needs_kl()) {
-    if (ops_.argmax(ar_logits.data(), vocab_size_) < 0) return std::nullopt;
-    kl = kl_divergence(ar_logits, kept_row(index), ops_, scratch_);
+    if (ops_.argmax(ar_row.logits.data(), vocab_size_) < 0) return std::nullopt;
+    kl = kl_divergence(ar_row.logits, kept_row(index), ops_, scratch_);
     kl_sum_ += kl;
     conflicts_ += kl >= threshold_;
     ++judged_;
   }
-  if (rejection()) return judge_rejection(index, draft, ar_logits, history);
-  const auto token = sampler_.choose(ar_logits, history, NoiseStream::kToken);
+  if (rejection()) return judge_rejection(index, draft, ar_row.logits, history);
+  const auto token = sampler_.choose(ar_row, history, NoiseStream::kToken);
   if (!token) return std::nullopt;
   const bool accepted = draft == *token || (consensus_ == Consensus::kKl && kl < threshold_);
   return Verdict{accepted, accepted ? draft : *token};

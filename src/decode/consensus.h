@@ -28,8 +28,8 @@ class ConsensusJudge {
   void reserve(int64_t count);
   /// The draft for position history.size() from the diffusion view's row; none where the row is not
   /// usable.
-  std::optional<int32_t> draft(std::span<const float> logits, std::span<const int32_t> history);
-  /// Whether keep() wants rows, over the whole vocabulary.
+  std::optional<int32_t> draft(const LogitsRow& row, std::span<const int32_t> history);
+  /// Whether rows of logits are needed: keep() wants those of drafts, over the whole vocabulary.
   bool keeps_rows() const { return rejection() || needs_kl(); }
   /// Remembers the first `rows` rows of the draft pass [rows, vocab] until the next cycle.
   void keep(std::span<const float> logits, int64_t rows);
@@ -42,7 +42,7 @@ class ConsensusJudge {
   };
   /// Judges draft number `index` of this cycle. `history`: all tokens before it. None where the AR
   /// row is not usable.
-  std::optional<Verdict> judge(int64_t index, int32_t draft, std::span<const float> ar_logits,
+  std::optional<Verdict> judge(int64_t index, int32_t draft, const LogitsRow& ar_row,
                                std::span<const int32_t> history);
 
   /// Mean KL in nats, and the share of judged positions with KL >= the threshold; only where

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "decode/consensus.h"
 #include "decode/draft_length.h"
+#include "decode/row_scan.h"
 #include "decode/row_softmax.h"
 #include "decode/sampler.h"
 
@@ -72,8 +73,11 @@ struct Decoder::Impl {
   std::span<const int32_t> history(int64_t position) const {
     return std::span(tokens).first(static_cast<size_t>(position));
   }
-  std::span<const float> row(std::span<const float> logits, int64_t i) const {
-    return logits.subspan(static_cast<size_t>(i * vocab), static_cast<size_t>(vocab));
+  /// Row i of what the planned span gave: of logits, as wide as they may be, or of the scan.
+  LogitsRow row(std::span<const float> logits, int64_t i) const {
+    if (scan) return {{}, &*scan, i};
+    const size_t width = logits.size() / static_cast<size_t>(planned_rows);
+    return {logits.subspan(static_cast<size_t>(i) * width, width)};
   }
 
   Span plan_prefill(int64_t max_rows);
@@ -104,9 +108,9 @@ struct Decoder::Impl {
   void consume_draft(std::span<const float> logits);
   void consume_verify(std::span<const float> logits);
   /// Emits the token of an AR row where no draft is at hand.
-  void emit_chosen(std::span<const float> logits);
-  /// `logits`: the AR row that the token follows.
-  void emit(int32_t token, std::span<const float> logits);
+  void emit_chosen(const LogitsRow& row);
+  /// `row`: of the AR view, which the token follows.
+  void emit(int32_t token, const LogitsRow& row);
   void score_prompt(std::span<const float> logits);
   TokenLogprobs logprobs_of(int32_t token, std::span<const float> logits) {
     return token_logprobs(RowSoftmax(ops, logits, weights), token, std::max<int64_t>(logprobs, 0));
@@ -132,12 +136,14 @@ struct Decoder::Impl {
   Sampler sampler;
   ConsensusJudge judge;
   std::optional<DraftLength> draft_length;
+  std::optional<RowScan> scan;  // where nothing but the tokens is wanted of the rows
 
   Phase phase = Phase::kPrefill;
   std::vector<int32_t> tokens;  // [limit]: prompt, answer, then the drafts at hand
   int64_t count;                // tokens decided
   int64_t drafts = 0;           // drafts at hand, at tokens[count..]
   int64_t planned = 0;          // rows of the planned span
+  int64_t planned_rows = 0;     // of these, those whose logits or tokens are wanted
   std::vector<int32_t> block;   // anchor and masks of a diffusion span
   GenerateResult result;
   double sink_seconds = 0;
@@ -196,6 +202,9 @@ Decoder::Impl::Impl(const Setup& setup)
                          judge.keeps_rows());
   }
   if (prompt_logprobs) result.prompt_logprobs.reserve(static_cast<size_t>(prompt_size - 1));
+  if (sampler.can_scan() && !judge.keeps_rows() && logprobs < 0 && !prompt_logprobs) {
+    scan.emplace(sampler.draw_of_rows(), block_size);
+  }
   if (room == 0 && !prompt_logprobs) finish(FinishReason::kLength);
 }
 
@@ -220,6 +229,11 @@ Span Decoder::Impl::plan(int64_t max_rows, int64_t companions) {
     span = plan_cycle(max_rows, companions);
   }
   planned = static_cast<int64_t>(span.tokens.size());
+  planned_rows = span.logits_end - span.logits_begin;
+  if (scan && planned_rows > 0) {
+    scan->expect(planned_rows, sampler.key(count, NoiseStream::kToken));
+    span.reader = &*scan;
+  }
   return span;
 }
 
@@ -318,20 +332,18 @@ void Decoder::Impl::score_prompt(std::span<const float> logits) {
     const int64_t next = table.length() + i + 1;
     // After recompute() rows come a second time.
     if (next >= prompt_size || next != static_cast<int64_t>(scores.size()) + 1) continue;
-    if (ops.argmax(row(logits, i).data(), vocab) < 0) return fail_here();
-    scores.push_back(logprobs_of(tokens[static_cast<size_t>(next)], row(logits, i)));
+    const std::span<const float> scored = row(logits, i).logits;
+    if (ops.argmax(scored.data(), vocab) < 0) return fail_here();
+    scores.push_back(logprobs_of(tokens[static_cast<size_t>(next)], scored));
   }
 }
 
 void Decoder::Impl::consume_draft(std::span<const float> logits) {
   ++result.forward_passes;
   phase = Phase::kVerify;
-  const size_t width =
-      logits.size() / static_cast<size_t>(drafts);  // maybe fewer than the vocabulary
   int64_t usable = 0;
   for (; usable < drafts; ++usable) {
-    const auto token = judge.draft(logits.subspan(static_cast<size_t>(usable) * width, width),
-                                   history(count + usable));
+    const auto token = judge.draft(row(logits, usable), history(count + usable));
     if (!token) break;  // a row that is not finite ends the draft
     tokens[static_cast<size_t>(count + usable)] = *token;
   }
@@ -370,9 +382,9 @@ void Decoder::Impl::consume_verify(std::span<const float> logits) {
   if (draft_length) draft_length->observe(proposed, accepted);
 }
 
-void Decoder::Impl::emit_chosen(std::span<const float> logits) {
-  const auto token = sampler.choose(logits, known(), NoiseStream::kToken);
-  if (token) return emit(*token, logits);
+void Decoder::Impl::emit_chosen(const LogitsRow& row) {
+  const auto token = sampler.choose(row, known(), NoiseStream::kToken);
+  if (token) return emit(*token, row);
   fail_here();
 }
 
@@ -384,11 +396,11 @@ bool Decoder::Impl::hand_to_sink(int32_t token) {
   return wanted;
 }
 
-void Decoder::Impl::emit(int32_t token, std::span<const float> logits) {
+void Decoder::Impl::emit(int32_t token, const LogitsRow& row) {
   tokens[static_cast<size_t>(count++)] = token;
   table.reserve(capacity_at(count));
   result.token_ids.push_back(token);
-  if (logprobs >= 0) result.logprobs.push_back(logprobs_of(token, logits));
+  if (logprobs >= 0) result.logprobs.push_back(logprobs_of(token, row.logits));
   const auto among = [token](const std::vector<int32_t>& ids) {
     return std::find(ids.begin(), ids.end(), token) != ids.end();
   };

@@ -83,8 +83,9 @@ class Decoder {
   /// fewer than block_size rows a block is cut short. Error(kInput) where the KV pool is exhausted,
   /// here and in consume().
   Span plan(int64_t max_rows, int64_t companions);
-  /// logits: [logits_end - logits_begin, vocab] of the planned span. Where the model's AR row is
-  /// not usable (NaN, +inf, everything banned) the generation ends with error().
+  /// logits: [logits_end - logits_begin, vocab] of the planned span; empty where it has a reader
+  /// (nothing but tokens is wanted, and they are drawn while lm_head computes the rows). Where the
+  /// model's AR row is not usable (NaN, +inf, everything banned) the generation ends with error().
   void consume(std::span<const float> logits);
   /// The owner has emptied the table, or replaced it by a prefix of tokens() from the cache: the
   /// coming passes compute the rest again, and the answer goes on as if nothing had happened. A

@@ -262,42 +262,17 @@ bool Sampler::filter(const Row& row) {
   return true;
 }
 
-/// argmax over the whole row, 64 tokens at a time. Tokens whose noise cannot lift them to the best
-/// so far are skipped: whole blocks by the noise's bound or by their bits, single tokens by their
-/// bits.
-int32_t Sampler::choose_of_all(const Row& row, const NoiseKey& noise) const {
-  constexpr int64_t kTokens = 4 * kNoiseGroups;
-  const double t = options_.temperature;
-  int32_t best = row.best;
-  double best_value = row.x[best] / t + gumbel(noise_bits_of(noise, static_cast<uint32_t>(best)));
-  NoiseBlock block;
-  for (int64_t begin = 0; begin < size_; begin += kTokens) {
-    const int64_t size = std::min(kTokens, size_ - begin);
-    const double missing = best_value - ops_.max(row.x + begin, size) / t;
-    if (missing > kGumbelMax) continue;
-    const uint32_t threshold = least_bits(missing);
-    if (!noise_block_(noise, static_cast<uint32_t>(begin / 4), threshold, block)) continue;
-    for (int64_t i = 0; i < size; ++i) {
-      const uint32_t bits = block.bits[i % 4][i / 4];
-      if (bits < threshold) continue;
-      const int32_t id = static_cast<int32_t>(begin + i);
-      const double value = row.x[id] / t + gumbel(bits);
-      if (value > best_value || (value == best_value && id < best)) {
-        best = id;
-        best_value = value;
-      }
-    }
-  }
-  return best;
-}
-
 std::optional<int32_t> Sampler::choose(std::span<const float> logits,
                                        std::span<const int32_t> history, NoiseStream stream) {
   const auto row = prepare(logits, history);
   if (!row) return std::nullopt;
   if (greedy()) return row->best;
   const NoiseKey noise = key(static_cast<int64_t>(history.size()), stream);
-  if (!filter(*row)) return choose_of_all(*row, noise);
+  if (!filter(*row)) {
+    RowMaximum best(draw_of_rows(), noise);
+    best.add(row->x, 0, size_);
+    return best.token();
+  }
   int32_t best = -1;
   double best_value = kNegativeInfinity;
   for (const Candidate& c : candidates_) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "decode/noise.h"
+#include "decode/row_scan.h"
 #include "decode/token_constraint.h"
 #include "kernels/row_ops.h"
 #include "orthrus/options.h"
@@ -40,6 +41,16 @@ class Sampler {
   /// and answer up to the token being chosen.
   std::optional<int32_t> choose(std::span<const float> logits, std::span<const int32_t> history,
                                 NoiseStream stream);
+  /// The same of a row that may have been scanned (for the stream and position asked for here).
+  std::optional<int32_t> choose(const LogitsRow& row, std::span<const int32_t> history,
+                                NoiseStream stream) {
+    return row.scan != nullptr ? row.scan->token(row.index) : choose(row.logits, history, stream);
+  }
+
+  /// Whether choose() looks at nothing but the row and its position: RowScan may do it.
+  bool can_scan() const { return row_.empty() && (greedy() || !has_filters()); }
+  RowDraw draw_of_rows() const { return {&ops_, noise_block_, options_.temperature}; }
+  NoiseKey key(int64_t position, NoiseStream stream) const;
 
   /// The distribution that choose() draws from. False where choose() would give none.
   bool distribution(std::span<const float> logits, std::span<const int32_t> history,
@@ -69,8 +80,10 @@ class Sampler {
   void gather_top_p(const Row& row);
   double weigh_candidates(float best);
   void keep_top_p(double wanted);
-  int32_t choose_of_all(const Row& row, const NoiseKey& key) const;
-  NoiseKey key(int64_t position, NoiseStream stream) const;
+  bool has_filters() const {
+    return (options_.top_k > 0 && options_.top_k < vocab_size_) || options_.top_p < 1 ||
+           options_.min_p > 0;
+  }
   float weight_scale() const;  // 1 / T
 
   struct Candidate {

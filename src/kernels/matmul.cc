@@ -39,6 +39,11 @@ MatmulJob make_job(const Activations& x, const MatmulTask& task) {
           .bias = task.bias};
 }
 
+// Outputs on their way to a reader: they lie on the thread's stack, for so many rows at once.
+constexpr int64_t kPieceFloats = 16384;
+constexpr int64_t kPieceRows = 64;
+constexpr int64_t kPiecePanels = 6;  // or a multiple: tiles are two or three panels wide
+
 // Kernels compute panels in twos: an odd one at the end of a thread's share costs as much.
 constexpr int64_t kSplitPanels = 2;
 
@@ -52,12 +57,14 @@ double panel_cost(const MatmulJob& job) {
 
 struct Work {
   std::array<MatmulJob, kMaxTasks> jobs;
+  std::array<OutputReader*, kMaxTasks> readers;
   std::array<double, kMaxTasks> cost_before;  // of all panels of the jobs before this one
   size_t count = 0;
   double total = 0;
 
-  void add(const MatmulJob& job) {
+  void add(const MatmulJob& job, OutputReader* reader) {
     jobs[count] = job;
+    readers[count] = reader;
     cost_before[count] = total;
     total += panel_cost(job) * static_cast<double>(panel_count(job.outputs));
     ++count;
@@ -73,6 +80,41 @@ struct Work {
   }
 };
 
+// Panels [begin, end) of rows [row, row + rows), written to out [rows, (end - begin) * kLanes].
+MatmulJob part_of(MatmulJob job, int64_t row, int64_t rows, int64_t begin, int64_t end,
+                  float* out) {
+  job.panels += static_cast<size_t>(begin) * job.panel_bytes;
+  job.outputs = std::min(job.outputs, end * kLanes) - begin * kLanes;
+  if (job.bias != nullptr) job.bias += begin * kLanes;
+  job.rows = rows;
+  job.x += row * job.x_stride;
+  job.groups += row;
+  if (job.bf16 != nullptr) job.bf16 += row * job.bf16_stride;
+  job.out = out;
+  job.out_stride = (end - begin) * kLanes;
+  return job;
+}
+
+// Panels [begin, end) for a reader, a piece at a time, which it reads while it is in the cache.
+void run_pieces(const MatmulKernels& kernels, const MatmulJob& job, OutputReader& reader,
+                int thread, int64_t begin, int64_t end) {
+  alignas(64) float piece[kPieceFloats];
+  const int64_t height = std::min(job.rows, kPieceRows);
+  const int64_t width = kPieceFloats / (height * kLanes) / kPiecePanels * kPiecePanels;
+  for (; begin < end; begin += width) {
+    const int64_t last = std::min(end, begin + width);
+    for (int64_t row = 0; row < job.rows; row += height) {
+      const int64_t rows = std::min(height, job.rows - row);
+      const MatmulJob part = part_of(job, row, rows, begin, last, piece);
+      kernels.run(part, 0, last - begin);
+      for (int64_t i = 0; i < rows; ++i) {
+        reader.read(thread, row + i, begin * kLanes,
+                    {piece + i * part.out_stride, static_cast<size_t>(part.outputs)});
+      }
+    }
+  }
+}
+
 void run_jobs(const ComputeContext& context, const Work& work) {
   const MatmulKernels& kernels = matmul_kernels(context.isa);
   const int threads = context.pool.size();
@@ -83,7 +125,12 @@ void run_jobs(const ComputeContext& context, const Work& work) {
       const int64_t first = thread == 0 ? 0 : work.panel_at(j, begin);
       const int64_t last =
           thread + 1 == threads ? panel_count(work.jobs[j].outputs) : work.panel_at(j, end);
-      if (first < last) kernels.run(work.jobs[j], first, last);
+      if (first >= last) continue;
+      if (OutputReader* reader = work.readers[j]) {
+        run_pieces(kernels, work.jobs[j], *reader, thread, first, last);
+      } else {
+        kernels.run(work.jobs[j], first, last);
+      }
     }
   });
 }
@@ -100,7 +147,9 @@ void matmul(const ComputeContext& context, const Activations& x,
   for (size_t begin = 0; begin < tasks.size(); begin += kMaxTasks) {
     Work work;
     for (const MatmulTask& task : tasks.subspan(begin, std::min(kMaxTasks, tasks.size() - begin))) {
-      if (task.row_count > 0) work.add(make_job(x, task));
+      if (task.row_count == 0) continue;
+      if (task.reader != nullptr) task.reader->begin(context.pool.size());
+      work.add(make_job(x, task), task.reader);
     }
     if (work.count > 0) run_jobs(context, work);
   }

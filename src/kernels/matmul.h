@@ -49,6 +49,17 @@ class Activations {
   AlignedBuffer bf16_;     // [rows, bf16_stride]
 };
 
+/// Takes the outputs of a product while they are computed, where nobody wants them as a matrix.
+class OutputReader {
+ public:
+  virtual ~OutputReader() = default;
+  /// Before the first read() of a product, in the caller's thread.
+  virtual void begin(int threads) = 0;
+  /// values: the outputs from `first` (a multiple of 16) on of a row of the task. Every output
+  /// comes once; threads [0, threads) call at the same time.
+  virtual void read(int thread, int64_t row, int64_t first, std::span<const float> values) = 0;
+};
+
 /// One product: out[i, n] = sum_k x[i, k] * weight[n, k] (+ bias[n]) for rows [row_begin, row_begin
 /// + row_count) of the activations; out has its own row i at out + (i - row_begin) * out_stride.
 struct MatmulTask {
@@ -57,7 +68,8 @@ struct MatmulTask {
   int64_t row_count;
   float* out;
   int64_t out_stride;
-  const float* bias = nullptr;  ///< [weight->rows()] or null; added after the sum
+  const float* bias = nullptr;     ///< [weight->rows()] or null; added after the sum
+  OutputReader* reader = nullptr;  ///< gets the outputs in place of `out`
 };
 
 /// Runs all tasks on the same activations in one parallel section, split over threads by output

@@ -48,6 +48,40 @@ KvLayout scratch_layout_of(KvLayout layout) {
   return layout;
 }
 
+/// A row whose logits are wanted: those of row `index` of a span's reader, or written to `out`.
+struct WantedRow {
+  int64_t row;
+  OutputReader* reader;
+  int64_t index;
+  float* out;
+};
+
+/// Hands out the rows of a product with lm_head.
+class HeadRows : public OutputReader {
+ public:
+  explicit HeadRows(std::span<const WantedRow> rows) : rows_(rows) {}
+  int64_t size() const { return static_cast<int64_t>(rows_.size()); }
+  /// Where the first of them is written; the others follow.
+  float* out() const { return rows_.front().out; }
+  /// Whether any of them goes to a reader.
+  bool have_reader() const {
+    return std::any_of(rows_.begin(), rows_.end(), [](const WantedRow& w) { return w.reader; });
+  }
+  void begin(int threads) override {
+    for (const WantedRow& wanted : rows_) {
+      if (wanted.reader != nullptr && wanted.index == 0) wanted.reader->begin(threads);
+    }
+  }
+  void read(int thread, int64_t row, int64_t first, std::span<const float> values) override {
+    const WantedRow& wanted = rows_[static_cast<size_t>(row)];
+    if (wanted.reader != nullptr) return wanted.reader->read(thread, wanted.index, first, values);
+    std::copy(values.begin(), values.end(), wanted.out + first);
+  }
+
+ private:
+  std::span<const WantedRow> rows_;
+};
+
 /// A model's views may have matrices of all kinds. Memory that none of them needs stays untouched.
 constexpr ActivationForms kAnyForms{.groups = true, .bf16 = true};
 
@@ -167,8 +201,8 @@ struct Forward::Impl {
   std::vector<Row> rows;
   int64_t ar_rows = 0;  // rows [0, ar_rows) are AR, the rest diffusion
   std::vector<AttentionRow> attention_rows;
-  std::vector<int64_t> wanted;  // rows whose logits are wanted, those that draft last
-  int64_t wanted_whole = 0;     // of these, rows for the AR view's lm_head
+  std::vector<WantedRow> wanted;                    // those that draft last
+  int64_t wanted_whole = 0;                         // of these, rows for the AR view's lm_head
   std::vector<std::span<const float>> span_logits;  // of each span
   std::vector<std::byte*> scratch;                  // handed out so far in this pass
   std::vector<AlignedBuffer> scratch_memory;        // one block each, kept
@@ -228,7 +262,7 @@ void Forward::Impl::place_rows(std::span<const Span> spans) {
   ORTHRUS_CHECK(ar_rows == row_count() || model.has_diffusion());
   // Those of the AR view's lm_head, then those of the drafts'.
   span_logits.resize(spans.size());
-  const float* next_logits = logits.data();
+  float* next_logits = logits.data();
   for (const bool drafts : {false, true}) {
     const int64_t vocab = drafts ? model.draft_vocab() : c.vocab_size;
     int64_t next_ar = 0, next_diffusion = ar_rows;
@@ -236,10 +270,12 @@ void Forward::Impl::place_rows(std::span<const Span> spans) {
       const Span& span = spans[s];
       int64_t& next = span.view == View::kAr ? next_ar : next_diffusion;
       if (span.drafts() == drafts) {
-        for (int64_t i = span.logits_begin; i < span.logits_end; ++i) wanted.push_back(next + i);
-        const auto size = static_cast<size_t>((span.logits_end - span.logits_begin) * vocab);
-        span_logits[s] = {next_logits, size};
-        next_logits += size;
+        const float* const first = next_logits;
+        for (int64_t i = span.logits_begin; i < span.logits_end; ++i) {
+          wanted.push_back({next + i, span.reader, i - span.logits_begin, next_logits});
+          if (span.reader == nullptr) next_logits += vocab;
+        }
+        span_logits[s] = {first, next_logits};
       }
       next += static_cast<int64_t>(span.tokens.size());
     }
@@ -390,24 +426,31 @@ void Forward::Impl::project_logits() {
   const auto count = static_cast<int64_t>(wanted.size());
   if (count == 0) return;
   for_rows(count, c.hidden_size, [&](int64_t i) {
-    ops.rms_norm(x.row(wanted[static_cast<size_t>(i)]), model.final_norm.data(),
+    ops.rms_norm(x.row(wanted[static_cast<size_t>(i)].row), model.final_norm.data(),
                  static_cast<float>(c.rms_norm_eps), c.hidden_size, normed.row(i));
   });
+  const PackedMatrix& draft_head = model.draft_lm_head ? *model.draft_lm_head : model.lm_head;
+  const int64_t split = draft_head.same_as(model.lm_head) ? count : wanted_whole;
+  const std::span<const WantedRow> all(wanted);
+  HeadRows whole_rows(all.first(static_cast<size_t>(split)));
+  HeadRows draft_rows(all.subspan(static_cast<size_t>(split)));
   std::array<MatmulTask, 2> tasks;
   size_t task_count = 0;
   ActivationForms forms;
-  const auto add = [&](const PackedMatrix& head, int64_t begin, int64_t end, float* out) {
-    if (begin == end) return;
-    tasks[task_count++] = {&head, begin, end - begin, out, head.rows()};
+  const auto add = [&](const PackedMatrix& head, int64_t begin, HeadRows& wanted_rows) {
+    if (wanted_rows.size() == 0) return;
+    tasks[task_count++] = {
+        .weight = &head,
+        .row_begin = begin,
+        .row_count = wanted_rows.size(),
+        .out = wanted_rows.out(),
+        .out_stride = head.rows(),
+        .reader = wanted_rows.have_reader() ? &wanted_rows : nullptr,
+    };
     forms |= activation_forms(head);
   };
-  const PackedMatrix& draft_head = model.draft_lm_head ? *model.draft_lm_head : model.lm_head;
-  if (draft_head.same_as(model.lm_head)) {
-    add(model.lm_head, 0, count, logits.data());
-  } else {
-    add(model.lm_head, 0, wanted_whole, logits.data());
-    add(draft_head, wanted_whole, count, logits.data() + wanted_whole * c.vocab_size);
-  }
+  add(model.lm_head, 0, whole_rows);
+  add(draft_head, split, draft_rows);
   set_input(normed, c.hidden_size, count, forms);
   matmul(context, activations, {tasks.data(), task_count});
 }

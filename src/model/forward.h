@@ -6,6 +6,7 @@
 
 #include "cache/block_table.h"
 #include "kernels/isa.h"
+#include "kernels/matmul.h"
 #include "model/weights.h"
 
 namespace orthrus {
@@ -34,6 +35,9 @@ struct Span {
   /// Of a diffusion span: logits of the whole vocabulary by the AR view's lm_head, where the model
   /// has another one for drafts.
   bool whole_logits = false;
+  /// Takes these rows (0 for logits_begin's) while lm_head computes them; where there is one they
+  /// are never written as a whole.
+  OutputReader* reader = nullptr;
 
   bool drafts() const { return view == View::kDiffusion && !whole_logits; }
 };
@@ -47,7 +51,7 @@ class Logits {
   explicit Logits(std::span<const std::span<const float>> spans) : spans_(spans) {}
 
   /// Rows [logits_begin, logits_end) of that span, row-major [rows, vocab_size]; of spans that
-  /// draft [rows, draft_vocab()].
+  /// draft [rows, draft_vocab()]. Empty where the span has a reader.
   std::span<const float> of(size_t span) const { return spans_[span]; }
 
  private:

@@ -63,9 +63,9 @@ Tally judge_many(const Rows& rows, GenerateOptions options, int trials) {
     Sampler sampler(options.sampling, 6, choose_isa());
     ConsensusJudge judge(options, sampler, 6, choose_isa());
     judge.reserve(1);
-    const int32_t draft = *judge.draft(rows.draft, history);
+    const int32_t draft = *judge.draft({rows.draft}, history);
     judge.keep(rows.draft, 1);
-    const auto verdict = judge.judge(0, draft, rows.ar, history);
+    const auto verdict = judge.judge(0, draft, {rows.ar}, history);
     EXPECT_EQ(verdict->accepted && verdict->token != draft, false);
     tally.accepted += verdict->accepted;
     ++tally.counts[static_cast<size_t>(verdict->token)];
@@ -228,9 +228,9 @@ TEST(Consensus, JudgesUpToTheFirstRefusal) {
   drafts.insert(drafts.end(), other.begin(), other.end());
   judge.keep(drafts, 2);
   const std::vector<int32_t> history = {1};
-  EXPECT_TRUE(judge.judge(0, 2, same, history)->accepted);
+  EXPECT_TRUE(judge.judge(0, 2, {same}, history)->accepted);
   EXPECT_EQ(judge.conflict_rate(), 0);
-  const auto refused = judge.judge(1, 0, same, history);
+  const auto refused = judge.judge(1, 0, {same}, history);
   EXPECT_FALSE(refused->accepted);
   EXPECT_EQ(refused->token, 2);
   EXPECT_EQ(judge.conflict_rate(), 0.5);

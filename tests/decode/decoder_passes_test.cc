@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
+#include <tuple>
 
 #include "decode/decoder.h"
 #include "decode/fake_model.h"
@@ -52,6 +54,37 @@ TEST(Decoder, AsksOnlyForLogitsItUses) {
   EXPECT_EQ(span.first_position, 20);
   EXPECT_EQ(span.tokens.size(), 6u);
   EXPECT_EQ(span.logits_end - span.logits_begin, 6);
+}
+
+TEST(Decoder, WantsRowsOfLogitsOnlyWhereTokensAreNotEnough) {
+  FakeModel fake(48, 8, 0.1);
+  const auto scans = [&](const auto& change) {
+    FakeRun run(fake, prompt_of(6, 48));
+    run.options.max_new_tokens = 12;
+    change(run.options);
+    std::set<bool> found;
+    fake.spoil = [&](const Span& span, std::vector<float>&) {
+      found.insert(span.reader != nullptr);
+    };
+    run.generate();
+    EXPECT_EQ(found.size(), 1u);
+    return *found.begin();
+  };
+  EXPECT_TRUE(scans([](GenerateOptions&) {}));
+  EXPECT_TRUE(scans([](GenerateOptions& o) { o.sampling.temperature = 0.8; }));
+  EXPECT_TRUE(scans([](GenerateOptions& o) { o.sampling.top_p = 0.5; }));  // greedy all the same
+  EXPECT_TRUE(scans([](GenerateOptions& o) { o.consensus = Consensus::kRejection; }));
+  EXPECT_FALSE(scans([](GenerateOptions& o) { o.consensus = Consensus::kKl; }));
+  EXPECT_FALSE(scans([](GenerateOptions& o) { o.consensus_stats = true; }));
+  EXPECT_FALSE(scans([](GenerateOptions& o) { o.logprobs = 0; }));
+  EXPECT_FALSE(scans([](GenerateOptions& o) { o.prompt_logprobs = true; }));
+  EXPECT_FALSE(scans([](GenerateOptions& o) { o.sampling.repeat_penalty = 1.1; }));
+  EXPECT_FALSE(scans([](GenerateOptions& o) { o.sampling.logit_bias = {{3, 1.0}}; }));
+  for (const auto filter : {&SamplingOptions::top_p, &SamplingOptions::min_p}) {
+    EXPECT_FALSE(
+        scans([&](GenerateOptions& o) { o.sampling.temperature = 1, o.sampling.*filter = 0.5; }));
+  }
+  EXPECT_FALSE(scans([](GenerateOptions& o) { o.sampling.temperature = 1, o.sampling.top_k = 5; }));
 }
 
 TEST(Decoder, CutsBlocksToTheRowsItGets) {
@@ -196,34 +229,37 @@ TEST(Decoder, BadLogitsEndTheRequestOrTheDraft) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   const Tokens wanted = reference_answer(fake, prompt, {}, 30);
-  for (const float bad : {nan, inf}) {
-    for (const View view : {View::kAr, View::kDiffusion}) {
-      FakeRun run(fake, prompt);
-      run.options.max_new_tokens = 30;
-      run.options.draft_max = 7;
-      Decoder decoder(run.setup());
-      while (!decoder.finished()) {
-        const Span span = decoder.plan(100, 1);
-        std::vector<float> logits = fake.run(span);
-        const bool late = decoder.tokens().size() > 12;
-        // Row 0 of an AR span, row 2 of a draft.
-        const size_t at = view == View::kAr ? 5 : static_cast<size_t>(2 * fake.vocab() + 7);
-        if (span.view == view && late && at < logits.size()) logits[at] = bad;
-        decoder.consume(logits);
-      }
-      if (view == View::kDiffusion) {
-        EXPECT_EQ(decoder.result().token_ids, wanted);
-        EXPECT_GT(std::count(decoder.result().accepted_per_cycle.begin(),
-                             decoder.result().accepted_per_cycle.end(), 2),
-                  0);
-        continue;
-      }
-      ASSERT_TRUE(decoder.error().has_value());
-      EXPECT_EQ(decoder.error()->kind(), ErrorKind::kInput);
-      EXPECT_THROW(decoder.result(), Error);
-      const auto known = decoder.tokens();
-      EXPECT_TRUE(std::equal(known.begin() + 6, known.end(), wanted.begin()));
+  for (const auto& [bad, view, scanned] : {std::tuple{nan, View::kAr, true},
+                                           {nan, View::kAr, false},
+                                           {inf, View::kAr, true},
+                                           {nan, View::kDiffusion, true},
+                                           {nan, View::kDiffusion, false},
+                                           {inf, View::kDiffusion, true}}) {
+    FakeRun run(fake, prompt);
+    run.options.max_new_tokens = 30;
+    run.options.draft_max = 7;
+    run.options.logprobs = scanned ? -1 : 0;
+    Decoder decoder(run.setup());
+    fake.spoil = [&](const Span& span, std::vector<float>& logits) {
+      EXPECT_EQ(span.reader != nullptr, scanned);
+      const bool late = decoder.tokens().size() > 12;
+      // Row 0 of an AR span, row 2 of a draft.
+      const size_t at = view == View::kAr ? 5 : static_cast<size_t>(2 * fake.vocab() + 7);
+      if (span.view == view && late && at < logits.size()) logits[at] = bad;
+    };
+    run.drive(decoder);
+    if (view == View::kDiffusion) {
+      EXPECT_EQ(decoder.result().token_ids, wanted);
+      EXPECT_GT(std::count(decoder.result().accepted_per_cycle.begin(),
+                           decoder.result().accepted_per_cycle.end(), 2),
+                0);
+      continue;
     }
+    ASSERT_TRUE(decoder.error().has_value());
+    EXPECT_EQ(decoder.error()->kind(), ErrorKind::kInput);
+    EXPECT_THROW(decoder.result(), Error);
+    const auto known = decoder.tokens();
+    EXPECT_TRUE(std::equal(known.begin() + 6, known.end(), wanted.begin()));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string_view>
@@ -89,7 +90,29 @@ class FakeModel {
         append(diffusion_logits(prefix, i));
       }
     }
-    return out;
+    if (spoil) spoil(span, out);
+    if (span.reader == nullptr) return out;
+    read(out, *span.reader);
+    return {};
+  }
+
+  /// May change the logits of a span.
+  std::function<void(const Span&, std::vector<float>&)> spoil;
+
+  /// Hands the rows to a reader as lm_head would with three threads: pieces of any multiple of 16.
+  void read(std::span<const float> rows, OutputReader& reader) const {
+    constexpr int kThreads = 3;
+    constexpr int64_t kPiece = 16;
+    reader.begin(kThreads);
+    const int64_t count = static_cast<int64_t>(rows.size()) / vocab();
+    for (int64_t first = 0; first < vocab(); first += kPiece) {
+      const auto size = static_cast<size_t>(std::min(kPiece, vocab() - first));
+      for (int64_t row = 0; row < count; ++row) {
+        const int thread = static_cast<int>(first / kPiece % kThreads);
+        reader.read(thread, row, first,
+                    rows.subspan(static_cast<size_t>(row * vocab() + first), size));
+      }
+    }
   }
 
   static int32_t best(const std::vector<float>& logits) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 
 #include "base/counter_rng.h"
 #include "decode/chi_square.h"
@@ -195,6 +196,61 @@ TEST(Sampler, SkipsOnlyTokensThatCannotWin) {
     not_best += best != std::max_element(row.begin(), row.end()) - row.begin();
   }
   EXPECT_GT(not_best, 100);
+}
+
+// Pieces of rows in any order on any threads, of several rows at once.
+TEST(Sampler, ScansDrawWhatChooseDraws) {
+  int64_t not_best = 0, none = 0;
+  std::mt19937 random(3);
+  for (uint32_t trial = 0; trial < 600; ++trial) {
+    const int64_t vocab = trial % 7 == 0 ? 4001 : 130 + trial % 4;
+    constexpr int64_t kRows = 3;
+    SamplingOptions o;
+    o.temperature = std::array{0.0, 0.05, 1.0, 3.0, 1e-9}[trial % 5];
+    o.seed = trial * uint64_t{0x123456789}, o.choice = trial % 3;
+    Sampler sampler(o, vocab, choose_isa());
+    ASSERT_TRUE(sampler.can_scan());
+    std::vector<std::vector<float>> rows;
+    for (uint32_t i = 0; i < kRows; ++i) {
+      rows.push_back(random_row(vocab, trial * kRows + i, trial % 3 == 0 ? 0.1 : 12));
+      std::vector<float>& row = rows.back();
+      if (trial % 2 == 0) {  // equal ones: the lowest id
+        for (float& x : row) x = std::round(x);
+      }
+      if (trial % 6 == 0) std::fill(row.begin() + 20, row.end(), -kInf);
+      const size_t at = random() % row.size();
+      if (trial % 11 == i) row[at] = kInf;
+      if (trial % 13 == i) row[at] = std::numeric_limits<float>::quiet_NaN();
+      if (trial % 17 == i) std::fill(row.begin(), row.end(), -kInf);
+    }
+    RowScan scan(sampler.draw_of_rows(), kRows);
+    for (const int threads : {1, 4}) {
+      scan.expect(kRows, sampler.key(trial, NoiseStream::kToken));
+      scan.begin(threads);
+      std::vector<int64_t> pieces;
+      for (int64_t first = 0; first < vocab; first += 64) pieces.push_back(first);
+      std::shuffle(pieces.begin(), pieces.end(), random);
+      for (const int64_t first : pieces) {
+        for (int64_t i = 0; i < kRows; ++i) {
+          const auto size = static_cast<size_t>(std::min<int64_t>(64, vocab - first));
+          scan.read(
+              static_cast<int>(random() % static_cast<unsigned>(threads)), i, first,
+              std::span(rows[static_cast<size_t>(i)]).subspan(static_cast<size_t>(first), size));
+        }
+      }
+      std::vector<int32_t> history(trial);
+      for (size_t i = 0; i < kRows; ++i, history.push_back(0)) {
+        const auto expected =
+            sampler.choose(std::span<const float>(rows[i]), history, NoiseStream::kToken);
+        ASSERT_EQ(scan.token(static_cast<int64_t>(i)), expected) << trial << " row " << i;
+        none += !expected;
+        not_best += expected &&
+                    *expected != std::max_element(rows[i].begin(), rows[i].end()) - rows[i].begin();
+      }
+    }
+  }
+  EXPECT_GT(not_best, 100);
+  EXPECT_GT(none, 100);
 }
 
 /// 40000 draws against the plain chain's probabilities. Power: a shift of 0.01 of the mass between

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -8,6 +9,7 @@
 #include "base/dtype.h"
 #include "kernels/matmul.h"
 #include "kernels/matrix_fixtures.h"
+#include "kernels/output_collector.h"
 
 namespace orthrus {
 namespace {
@@ -220,6 +222,49 @@ TEST(Matmul, TasksTogetherEqualTasksAlone) {
           ASSERT_TRUE(same_bits(row, alone.data() + i * outputs, outputs))
               << isa_name(isa) << " threads " << threads << " task " << t << " row " << i;
           for (int64_t pad = outputs; pad < task.out_stride; ++pad) ASSERT_EQ(row[pad], -1.0f);
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, ReadersGetWhatWouldBeWritten) {
+  constexpr int64_t kMost = 131;
+  constexpr int64_t kInputs = 64;
+  const auto x = random_activations(kMost * kInputs, 9);
+  const std::vector<float> bias = random_activations(17000, 10);
+  for (Isa isa : supported_isas()) {
+    for (int threads : {1, 2, 3}) {
+      ThreadPool pool(threads);
+      const ComputeContext context{isa, pool};
+      for (const TensorType type :
+           {TensorType::kBF16, TensorType::kF32, TensorType::kQ4_0, TensorType::kQ8_0}) {
+        // One, odd numbers of panels, more than a piece of one row.
+        for (const int64_t outputs : {5, 17, 700, 17000}) {
+          const PackedMatrix matrix =
+              pack(TestMatrix(type, outputs, kInputs).source(), WeightFormat::kAuto, pool);
+          for (const int64_t rows : {int64_t{1}, int64_t{9}, int64_t{64}, kMost}) {
+            if (outputs > 1000 && rows > 1) continue;
+            const std::vector<float> part(x.begin(), x.begin() + rows * kInputs);
+            const auto expected = product(isa, pool, matrix, part, bias.data());
+            Activations activations;
+            activations.set(context, part.data(), kInputs, rows, kInputs, activation_forms(matrix));
+            OutputCollector all(outputs);
+            OutputCollector last(outputs);  // beside the others, of the last row
+            std::vector<float> written(expected.size());
+            const std::array<MatmulTask, 3> tasks{
+                MatmulTask{&matrix, 0, rows, nullptr, 0, bias.data(), &all},
+                MatmulTask{&matrix, 0, rows, written.data(), outputs, bias.data()},
+                MatmulTask{&matrix, rows - 1, 1, nullptr, 0, bias.data(), &last}};
+            matmul(context, activations, tasks);
+            ASSERT_EQ(all.out.size(), expected.size());
+            ASSERT_TRUE(same_bits(all.out.data(), expected.data(), rows * outputs))
+                << describe({type, outputs, kInputs}, isa) << " rows " << rows;
+            ASSERT_TRUE(same_bits(written.data(), expected.data(), rows * outputs));
+            ASSERT_TRUE(
+                same_bits(last.out.data(), expected.data() + (rows - 1) * outputs, outputs));
+            EXPECT_TRUE(all.complete() && last.complete());
+          }
         }
       }
     }

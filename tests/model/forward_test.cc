@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/output_collector.h"
 #include "model/tiny_model.h"
 
 namespace orthrus {
@@ -163,6 +164,7 @@ TEST_P(ForwardFormat, MixedPassesEqualPassesAlone) {
       {&table_b, View::kAr, std::span(b).subspan(33, 1), 33, 0, 1},
       {&table_a, View::kDiffusion, draft_a, 20, 2, 7},
   };
+  const int64_t vocab = tiny.model.config.vocab_size;
   std::vector<std::vector<float>> alone;
   for (const Span& span : spans) {
     const auto logits = tiny.forward->run(span);
@@ -176,6 +178,19 @@ TEST_P(ForwardFormat, MixedPassesEqualPassesAlone) {
     for (size_t i = 0; i < order.size(); ++i) {
       EXPECT_TRUE(same_bits(logits.of(i), alone[order[i]]))
           << order[0] << order[1] << order[2] << order[3] << ", span " << i;
+    }
+    // All or some of them read while they are computed.
+    for (size_t read = 1; read < 16; ++read) {
+      std::array<OutputCollector, 4> readers{OutputCollector(vocab), OutputCollector(vocab),
+                                             OutputCollector(vocab), OutputCollector(vocab)};
+      for (size_t i = 0; i < 4; ++i) pass[i].reader = (read >> i & 1) != 0 ? &readers[i] : nullptr;
+      const Logits some = tiny.forward->run(pass);
+      for (size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(some.of(i).empty(), pass[i].reader != nullptr);
+        EXPECT_TRUE(same_bits(pass[i].reader ? std::span<const float>(readers[i].out) : some.of(i),
+                              alone[order[i]]));
+        EXPECT_TRUE(readers[i].complete());
+      }
     }
   } while (std::next_permutation(order.begin(), order.end()));
 }
