@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/bench_compare.h"
+#include "cli/bench_deep.h"
 #include "cli/bench_report.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
@@ -13,6 +15,7 @@
 #include "cli/terminal.h"
 #include "engine/draft_weights.h"
 #include "engine/evaluate_prompts.h"
+#include "engine/machine_cache.h"
 #include "engine/shapes.h"
 
 namespace orthrus {
@@ -54,8 +57,14 @@ class BenchCommand : public Command {
            "--compare", compare_,
            "takes ar,dual: instead of the cases, whole answers of both views in interleaved "
            "pairs; lists for short, sampled, long and maths answers the tokens, tokens a "
-           "cycle, the ratio of their times and whether the texts are identical")
+           "cycle, the ratio of their times and whether the texts are identical; with --shape for "
+           "deep ones: 64 tokens behind a long context that is made up, for speed alone")
         ->check(CLI::IsMember({"ar,dual"}));
+    app.add_option("-c,--ctx-size,--max-seq-len,--max-model-len", flags_.context,
+                   fmt::format("tokens: before the cases at a long context ({}), or of prompt and "
+                               "answer of --compare together ({}; with --shape {})",
+                               kBenchLongContext, kDefaultContext, kDeepContext))
+        ->check(number_in(1, INT32_MAX));
     app.add_option("--prompts", prompts_,
                    "JSONL of prompts for --compare in place of the maths questions, - for stdin; "
                    "several files are a case each");
@@ -77,8 +86,9 @@ class BenchCommand : public Command {
       return measure();
     }
     if (!cases_.empty()) fail_usage("bench: --cases has no use with --compare");
-    if (!shape_.empty()) fail_usage("bench: --compare needs a model (-m), not a shape");
-    return compare();
+    if (shape_.empty()) return compare();
+    if (!prompts_.empty()) fail_usage("bench: --prompts needs a model (-m), not a shape");
+    return compare_deep();
   }
 
  private:
@@ -86,18 +96,23 @@ class BenchCommand : public Command {
     ThreadPool pool(flags_.threads);
     const ComputeContext context{choose_isa(), pool};
     const auto [model, draft_weights] = open(pool);
-    const KvType kv_type = key_type(flags_).value_or(usual_kv_type(weight_format(flags_.weights)));
+    const int64_t long_context = flags_.context.value_or(kBenchLongContext);
+    const int64_t limit = model.config.max_position_embeddings;
+    if (flags_.context && long_context >= limit) {
+      fail_usage("bench: {} has positions for {} tokens, found {} before a pass (-c)",
+                 model.config.name, limit, long_context);
+    }
     MatmulPass matmul(model, context, kBenchMatmulRows);
-    BenchSequence sequence(model, context, kv_type, bench_cache_tokens(model.config),
-                           kBenchMaxRows);
-    const std::vector<BenchCase> cases = bench_cases(model, matmul, sequence, cases_);
+    BenchSequence sequence(model, context, kv_cache_type(),
+                           bench_cache_tokens(model.config, long_context), kBenchMaxRows);
+    const std::vector<BenchCase> cases = bench_cases(model, matmul, sequence, cases_, long_context);
     if (cases.empty()) fail("bench: the model has nothing to measure for --cases");
 
     BenchReport report;
     report.model = model.config.name;
     report.weights = weights_name(model, weight_format(flags_.weights));
     report.draft_weights = draft_weights;
-    report.kv_type = kv_type_name(kv_type);
+    report.kv_type = kv_type_name(kv_cache_type());
     report.reps = reps_;
     ProgressLine progress("measuring");
     const MachineProbe probe(context);
@@ -125,14 +140,41 @@ class BenchCommand : public Command {
                          read_prompts(loaded, read_all(file), file, limit_, false));
     }
     InterruptGuard interrupt;
+    const auto answer = [&](std::span<const int32_t> prompt, const GenerateOptions& generation) {
+      return generator.generate(prompt, generation, nullptr, nullptr, interrupt.token());
+    };
+    return compare(answer, compare_cases(loaded, std::move(lists), parse_draft_max(draft_max_)),
+                   interrupt);
+  }
+
+  int compare_deep() {
+    const int64_t tokens = flags_.context.value_or(kDeepContext);
+    const CompareCase deep = deep_case(named_shape(shape_), tokens, parse_draft_max(draft_max_));
+    ThreadPool pool(flags_.threads);
+    const ComputeContext context{choose_isa(), pool};
+    const MachineRates rates = machine_rates(context);
+    const Model model = open(pool).model;
+    DeepAnswers answers(model, context, kv_cache_type(), rates, tokens);
+    InterruptGuard interrupt;
+    const auto answer = [&](std::span<const int32_t> prompt, const GenerateOptions& generation) {
+      return answers.answer(prompt, generation, interrupt.token());
+    };
+    return compare(answer, {deep}, interrupt);
+  }
+
+  int compare(const AnswerPrompt& answer, const std::vector<CompareCase>& cases,
+              InterruptGuard& interrupt) {
     ProgressLine progress("comparing");
     const auto results = run_compare(
-        generator, compare_cases(loaded, std::move(lists), parse_draft_max(draft_max_)), reps_,
-        [&](double share) { progress.update(share); }, interrupt.token());
+        answer, cases, reps_, [&](double share) { progress.update(share); }, interrupt.token());
     print(json_ ? dump_json(compare_json(results), 2) + "\n" : compare_table(results));
     if (interrupt.interrupted()) return 130;
     const auto differs = [](const CompareResult& r) { return !r.identical; };
     return std::any_of(results.begin(), results.end(), differs) ? 1 : 0;
+  }
+
+  KvType kv_cache_type() const {
+    return key_type(flags_).value_or(usual_kv_type(weight_format(flags_.weights)));
   }
 
   struct Opened {

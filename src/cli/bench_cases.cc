@@ -10,7 +10,6 @@ namespace orthrus {
 namespace {
 
 constexpr int64_t kShortContext = 256;
-constexpr int64_t kLongContext = 4096;
 constexpr int64_t kBlocks[] = {2, 4, 8, 16, 32};
 /// A case shorter than this is run several times in a row, up to kMostRuns, and averaged.
 constexpr double kLeastSeconds = 0.02;
@@ -26,17 +25,23 @@ double time_of(Fn&& fn) {
 class CaseList {
  public:
   CaseList(const Model& model, MatmulPass& matmul, BenchSequence& sequence,
-           const std::vector<std::string>& names)
-      : model_(model), matmul_(matmul), sequence_(sequence), names_(names) {}
+           const std::vector<std::string>& names, int64_t long_context)
+      : model_(model),
+        matmul_(matmul),
+        sequence_(sequence),
+        names_(names),
+        long_context_(long_context) {}
 
   std::vector<BenchCase> make() {
     for (const int64_t rows : {1, 2, 4, 8, 16, 32}) add_rows(rows);
-    for (const int64_t context : {kShortContext, kLongContext}) add_decode(context);
+    for (const int64_t context : {kShortContext, long_context_}) add_decode(context);
     for (const int64_t rows : {128, 512}) add_prefill(rows);
-    for (const int64_t rows : {1, 4, 16, 64}) add_attention(rows, kLongContext);
+    for (const int64_t rows : {1, 4, 16, 64}) add_attention(rows, long_context_);
     add_other(kShortContext);
     if (model_.has_diffusion()) {
-      for (const int64_t block : kBlocks) add_dual(block, kShortContext);
+      for (const int64_t context : {kShortContext, long_context_}) {
+        for (const int64_t block : kBlocks) add_dual(block, context);
+      }
     }
     return std::move(cases_);
   }
@@ -121,6 +126,7 @@ class CaseList {
   MatmulPass& matmul_;
   BenchSequence& sequence_;
   const std::vector<std::string>& names_;
+  const int64_t long_context_;
   std::vector<BenchCase> cases_;
 };
 
@@ -207,14 +213,14 @@ const std::vector<std::string>& bench_case_names() {
   return kNames;
 }
 
-int64_t bench_cache_tokens(const ModelConfig& config) {
+int64_t bench_cache_tokens(const ModelConfig& config, int64_t long_context) {
   // Prefill starts at 0, the others behind a context.
-  return std::min(config.max_position_embeddings, kLongContext + kBlocks[4]) + kBenchMaxRows;
+  return std::min(config.max_position_embeddings, long_context + kBlocks[4]) + kBenchMaxRows;
 }
 
 std::vector<BenchCase> bench_cases(const Model& model, MatmulPass& matmul, BenchSequence& sequence,
-                                   const std::vector<std::string>& names) {
-  return CaseList(model, matmul, sequence, names).make();
+                                   const std::vector<std::string>& names, int64_t long_context) {
+  return CaseList(model, matmul, sequence, names, long_context).make();
 }
 
 BenchRun run_bench(const std::vector<BenchCase>& cases, int reps,

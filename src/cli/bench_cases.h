@@ -42,16 +42,20 @@ struct BenchRun {
   std::vector<BenchResult> results;
 };
 
+/// Tokens before the passes of decode, attention and dual at a long context.
+inline constexpr int64_t kBenchLongContext = 4096;
+
 /// Names of all cases, for --cases.
 const std::vector<std::string>& bench_case_names();
 
 /// The cases whose name is in `names` (empty: all) that the model's context has room for. Those of
 /// the dual view are there only where the model has one. The passes must outlive the cases.
 std::vector<BenchCase> bench_cases(const Model& model, MatmulPass& matmul, BenchSequence& sequence,
-                                   const std::vector<std::string>& names);
+                                   const std::vector<std::string>& names,
+                                   int64_t long_context = kBenchLongContext);
 
 /// Tokens that the cache of BenchSequence must hold, and rows of the largest pass.
-int64_t bench_cache_tokens(const ModelConfig& config);
+int64_t bench_cache_tokens(const ModelConfig& config, int64_t long_context);
 inline constexpr int64_t kBenchMaxRows = 512;
 inline constexpr int64_t kBenchMatmulRows = 32;
 

@@ -38,9 +38,12 @@ std::vector<std::vector<int32_t>> encode(const LoadedModel& model,
 /// Interleaved pairs of one case.
 class Pairs {
  public:
-  Pairs(Generator& generator, const CompareCase& c) : generator_(generator), case_(c) {
+  Pairs(const AnswerPrompt& answer, const CompareCase& c) : answer_(answer), case_(c) {
     result_.name = c.name;
     result_.prompts = static_cast<int64_t>(c.prompts.size());
+    for (const std::vector<int32_t>& prompt : c.prompts) {
+      result_.prompt_tokens = std::max(result_.prompt_tokens, static_cast<int64_t>(prompt.size()));
+    }
   }
 
   /// Both views on one prompt, in that order.
@@ -49,7 +52,7 @@ class Pairs {
     for (const bool dual : {dual_first, !dual_first}) {
       GenerateOptions options = case_.options;
       options.use_diffusion_mode = dual;
-      results[dual] = generator_.generate(prompt, options, nullptr, nullptr, stop);
+      results[dual] = answer_(prompt, options);
     }
     if (stop.stop_requested()) return;
     const auto seconds = [](const GenerateResult& r) {
@@ -77,7 +80,7 @@ class Pairs {
   }
 
  private:
-  Generator& generator_;
+  const AnswerPrompt& answer_;
   const CompareCase& case_;
   CompareResult result_;
   std::vector<double> ratios_;
@@ -108,14 +111,15 @@ std::vector<CompareCase> compare_cases(const LoadedModel& model, std::vector<Nam
   return cases;
 }
 
-std::vector<CompareResult> run_compare(Generator& generator, const std::vector<CompareCase>& cases,
-                                       int pairs, const std::function<void(double)>& progress,
+std::vector<CompareResult> run_compare(const AnswerPrompt& answer,
+                                       const std::vector<CompareCase>& cases, int pairs,
+                                       const std::function<void(double)>& progress,
                                        std::stop_token stop) {
   size_t total = 0;
   for (const CompareCase& c : cases) total += c.prompts.size() * static_cast<size_t>(pairs);
   std::vector<Pairs> runs;
-  for (const CompareCase& c : cases) runs.emplace_back(generator, c);
-  Pairs(generator, cases.front()).run(cases.front().prompts.front(), true, stop);  // warm-up
+  for (const CompareCase& c : cases) runs.emplace_back(answer, c);
+  Pairs(answer, cases.front()).run(cases.front().prompts.front(), true, stop);  // warm-up
   size_t done = 0;
   for (int pair = 0; pair < pairs; ++pair) {
     for (size_t i = 0; i < cases.size(); ++i) {
@@ -136,6 +140,7 @@ Json compare_json(const std::vector<CompareResult>& results) {
   for (const CompareResult& r : results) {
     list.push_back({{"name", r.name},
                     {"prompts", r.prompts},
+                    {"prompt_tokens", r.prompt_tokens},
                     {"pairs", r.pairs},
                     {"tokens", r.tokens},
                     {"tokens_per_cycle", r.tokens_per_cycle},
@@ -148,13 +153,13 @@ Json compare_json(const std::vector<CompareResult>& results) {
 }
 
 std::string compare_table(const std::vector<CompareResult>& results) {
-  std::string text =
-      fmt::format("{:<10}{:>8}{:>7}{:>9}{:>14}{:>10}{:>8}{:>8}  {}\n", "answers", "prompts",
-                  "pairs", "tokens", "tokens/cycle", "dual x ar", "min", "max", "identical");
+  std::string text = fmt::format("{:<10}{:>8}{:>9}{:>7}{:>9}{:>14}{:>10}{:>8}{:>8}  {}\n",
+                                 "answers", "prompts", "longest", "pairs", "tokens", "tokens/cycle",
+                                 "dual x ar", "min", "max", "identical");
   for (const CompareResult& r : results) {
-    text += fmt::format("{:<10}{:>8}{:>7}{:>9}{:>14.2f}{:>10.3f}{:>8.3f}{:>8.3f}  {}\n", r.name,
-                        r.prompts, r.pairs, r.tokens, r.tokens_per_cycle, r.ratio, r.ratio_least,
-                        r.ratio_most, r.identical ? "yes" : "no");
+    text += fmt::format("{:<10}{:>8}{:>9}{:>7}{:>9}{:>14.2f}{:>10.3f}{:>8.3f}{:>8.3f}  {}\n",
+                        r.name, r.prompts, r.prompt_tokens, r.pairs, r.tokens, r.tokens_per_cycle,
+                        r.ratio, r.ratio_least, r.ratio_most, r.identical ? "yes" : "no");
   }
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@ struct CompareCase {
 struct CompareResult {
   std::string name;
   int64_t prompts = 0;
+  int64_t prompt_tokens = 0;  ///< of the longest one
   int64_t pairs = 0;
   int64_t tokens = 0;           ///< of the dual runs
   double tokens_per_cycle = 0;  ///< of the dual runs
@@ -39,10 +41,16 @@ using NamedPrompts = std::pair<std::string, std::vector<std::vector<int32_t>>>;
 std::vector<CompareCase> compare_cases(const LoadedModel& model, std::vector<NamedPrompts> lists,
                                        int64_t draft_max);
 
+/// Answers a prompt.
+using AnswerPrompt =
+    std::function<GenerateResult(std::span<const int32_t> prompt, const GenerateOptions& options)>;
+
 /// Every prompt of every case `pairs` times, which view goes first taking turns, after a warm-up.
-/// Times are prefill and decode together. progress: share done.
-std::vector<CompareResult> run_compare(Generator& generator, const std::vector<CompareCase>& cases,
-                                       int pairs, const std::function<void(double)>& progress,
+/// Times are prefill and decode together. progress: share done. stop: once it is requested, answers
+/// of `answer` count no more.
+std::vector<CompareResult> run_compare(const AnswerPrompt& answer,
+                                       const std::vector<CompareCase>& cases, int pairs,
+                                       const std::function<void(double)>& progress,
                                        std::stop_token stop);
 
 nlohmann::ordered_json compare_json(const std::vector<CompareResult>& results);

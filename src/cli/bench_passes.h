@@ -52,6 +52,8 @@ class BenchSequence {
   void attention_pass(int64_t rows, int64_t context_tokens);
 
   const KvLayout& layout() const { return pool_.layout(); }
+  BlockTable& table() { return table_; }
+  Forward& forward() { return forward_; }
 
  private:
   void fill_cache();

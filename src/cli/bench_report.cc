@@ -96,8 +96,8 @@ std::string bench_table(const BenchReport& report) {
   const Json even = break_even(report);
   if (!even.empty()) text += "\nbreak-even of a two-pass cycle, tokens a cycle:";
   for (const Json& entry : even) {
-    text += fmt::format("  block {}: {:.2f}", entry["block"].get<int64_t>(),
-                        entry["tokens_per_cycle"].get<double>());
+    text += fmt::format("\n  block {} behind {} tokens: {:.2f}", entry["block"].get<int64_t>(),
+                        entry["context"].get<int64_t>(), entry["tokens_per_cycle"].get<double>());
   }
   return text + (even.empty() ? "" : "\n");
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/bench_compare.h"
+#include "cli/bench_deep.h"
 #include "cli/bench_report.h"
 #include "cli/eval_report.h"
 #include "engine/shapes.h"
@@ -137,7 +138,8 @@ struct TinyBench {
         context{choose_isa(), pool},
         model(load(pool)),
         matmul(model, context, 32),
-        sequence(model, context, KvType::kBF16, bench_cache_tokens(model.config), kBenchMaxRows) {}
+        sequence(model, context, KvType::kBF16, bench_cache_tokens(model.config, kBenchLongContext),
+                 kBenchMaxRows) {}
 
   static Model load(ThreadPool& pool) {
     LoadRequest request;
@@ -224,7 +226,10 @@ TEST(Bench, CompareRunsInterleavedPairs) {
   EXPECT_EQ(cases[3].prompts, (std::vector<std::vector<int32_t>>{{1, 2, 3}}));
   EXPECT_EQ(compare_cases(generator.loaded(), {}, -1).back().name, "maths");
   for (CompareCase& c : cases) c.options.max_new_tokens = 12;
-  const auto results = run_compare(generator, cases, 2, [](double) {}, {});
+  const auto answer = [&](std::span<const int32_t> prompt, const GenerateOptions& generation) {
+    return generator.generate(prompt, generation, nullptr, nullptr, {});
+  };
+  const auto results = run_compare(answer, cases, 2, [](double) {}, {});
   ASSERT_EQ(results.size(), 5u);
   for (const CompareResult& result : results) {
     EXPECT_EQ(result.pairs, 2 * result.prompts) << result.name;
@@ -233,7 +238,50 @@ TEST(Bench, CompareRunsInterleavedPairs) {
     EXPECT_LE(result.ratio_least, result.ratio) << result.name;
     EXPECT_GE(result.ratio_most, result.ratio) << result.name;
   }
+  EXPECT_EQ(results[3].prompt_tokens, 3);
   EXPECT_EQ(compare_json(results).at("compare").size(), 5u);
+}
+
+TEST(Bench, DeepAnswersFollowTheMadeUpContext) {
+  constexpr int64_t kContext = 512;
+  TinyBench tiny;
+  const CompareCase deep = deep_case(tiny.model.config, kContext, 4);
+  ASSERT_EQ(deep.prompts.size(), 1u);
+  EXPECT_EQ(deep.prompts[0].size(), 448u);  // the rest is the answer's
+  DeepAnswers answers(tiny.model, tiny.context, KvType::kBF16, {1e10, 5e10, 2e11, 5e10}, kContext);
+  std::vector<GenerateResult> seen;
+  const auto answer = [&](std::span<const int32_t> prompt, const GenerateOptions& generation) {
+    return seen.emplace_back(answers.answer(prompt, generation, {}));
+  };
+  const auto results = run_compare(answer, {deep}, 2, [](double) {}, {});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].prompt_tokens, 448);
+  EXPECT_EQ(results[0].pairs, 2);
+  EXPECT_TRUE(results[0].identical);
+  EXPECT_EQ(results[0].tokens, 2 * 64);
+  ASSERT_EQ(seen.size(), 6u);  // a warm-up comes first
+  for (const GenerateResult& result : seen) {
+    EXPECT_EQ(result.token_ids, seen[0].token_ids);  // the context is as it was
+    EXPECT_LE(result.forward_passes, 65 * 2);        // nothing of the prompt is read again
+  }
+  EXPECT_GT(seen[0].drafted, 0);
+  EXPECT_EQ(seen[1].drafted, 0);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(answers.answer(deep.prompts[0], deep.options, stop.get_token()).finish_reason,
+            FinishReason::kCancelled);
+  EXPECT_THROW(deep_case(tiny.model.config, 64, -1), Error);
+  EXPECT_THROW(deep_case(tiny.model.config, 1025, -1), Error);
+}
+
+TEST(Bench, LongContextIsAsNamed) {
+  TinyBench tiny;
+  std::set<int64_t> contexts;
+  for (const BenchCase& c :
+       bench_cases(tiny.model, tiny.matmul, tiny.sequence, {"decode", "attention", "dual"}, 900)) {
+    contexts.insert(c.context.value());
+  }
+  EXPECT_EQ(contexts, (std::set<int64_t>{256, 900}));
 }
 
 TEST(Shapes, NamedOnesAndNoOthers) {

@@ -62,6 +62,15 @@ class Bench(ProgramTest):
             self.assertGreater(result["ratio_median"], 0)
             self.assertGreaterEqual(result["tokens_per_cycle"], 1)
 
+    def test_compare_at_a_deep_context_of_random_weights(self):
+        report = self.bench("--shape", "smollm2-135m", "--compare", "ar,dual", "-c", "600", "--draft-max", "4")
+        self.assertEqual([(result["name"], result["prompt_tokens"], result["tokens"], result["identical"])
+                          for result in report["compare"]], [("deep", 536, 64, True)])
+
+    def test_contexts_have_bounds(self):
+        for flags, found in ((("--compare", "ar,dual"), "found 12288 to compare at"), (("-c", "8192"), "found 8192 before a pass")):
+            self.refuse(2, f"smollm2-135m has positions for 8192 tokens, {found}", "bench", "--shape", "smollm2-135m", *flags)
+
 
 if __name__ == "__main__":
     main()
