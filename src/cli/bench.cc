@@ -50,7 +50,8 @@ class BenchCommand : public Command {
            "--cases", cases_,
            "only these, with commas between: rows (matrix products of 1 to 32 rows), decode "
            "(one-row steps), prefill, attention (alone), other (a step "
-           "without products and attention), dual (a cycle of draft and check)")
+           "without products and attention), dual (a cycle of draft and check), cycle "
+           "(what a whole cycle takes beyond those two passes)")
         ->delimiter(',')
         ->check(CLI::IsMember(bench_case_names()));
     app.add_option(

@@ -42,6 +42,7 @@ class CaseList {
       for (const int64_t context : {kShortContext, long_context_}) {
         for (const int64_t block : kBlocks) add_dual(block, context);
       }
+      for (const int64_t block : kBlocks) add_cycle(block, kShortContext);
     }
     return std::move(cases_);
   }
@@ -119,6 +120,19 @@ class CaseList {
                           sequence.diffusion_pass(block, context);
                           sequence.ar_pass(block, context, block);
                         });
+                      }});
+  }
+
+  /// What a cycle takes beyond its two passes: planning, drawing tokens, consensus, bookkeeping.
+  void add_cycle(int64_t block, int64_t context) {
+    if (!wanted("cycle", context + block) || block > model_.config.block_size) return;
+    BenchSequence& sequence = sequence_;
+    cases_.push_back({"cycle", block, context, {}, [&sequence, block, context] {
+                        const double passes = time_of([&] {
+                          sequence.diffusion_pass(block, context);
+                          sequence.ar_pass(block, context, block);
+                        });
+                        return sequence.cycle_seconds(block, context) - passes;
                       }});
   }
 
@@ -208,8 +222,8 @@ const BenchResult* one_row_of(const BenchCase& c, const std::vector<BenchResult>
 }  // namespace
 
 const std::vector<std::string>& bench_case_names() {
-  static const std::vector<std::string> kNames = {"rows",      "decode", "prefill",
-                                                  "attention", "other",  "dual"};
+  static const std::vector<std::string> kNames = {"rows",  "decode", "prefill", "attention",
+                                                  "other", "dual",   "cycle"};
   return kNames;
 }
 

@@ -12,7 +12,7 @@ namespace orthrus {
 
 /// One thing to time.
 struct BenchCase {
-  std::string name;  ///< rows, decode, prefill, attention, other, dual
+  std::string name;  ///< rows, decode, prefill, attention, other, dual, cycle
   int64_t rows = 1;
   std::optional<int64_t> context;  ///< tokens in the cache before the pass; none where it has none
   std::vector<PassWork> passes;    ///< what it does; empty where no limit makes sense

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "decode/cost_model.h"
+#include "decode/decoder.h"
 
 namespace orthrus {
 namespace {
@@ -85,6 +85,7 @@ BenchSequence::BenchSequence(const Model& model, ComputeContext context, KvType 
       pool_(kv_layout(model.config, kv_type, kv_type), blocks_for(capacity)),
       table_(pool_),
       forward_(model, pool_.layout(), context, max_rows),
+      cost_(model, pool_.layout(), {}),
       query_(noise(static_cast<size_t>(max_rows * q_size(model.config)))),
       attended_(query_.size()) {
   table_.reserve(capacity);
@@ -124,6 +125,32 @@ void BenchSequence::diffusion_pass(int64_t rows, int64_t anchor_position) {
       &table_, View::kDiffusion, {draft_tokens_.data(), static_cast<size_t>(rows)}, anchor_position,
       0,       rows - 1};
   forward_.run(span);
+}
+
+double BenchSequence::cycle_seconds(int64_t block, int64_t context) {
+  std::vector<int32_t> prompt(static_cast<size_t>(context + 1));
+  for (size_t i = 0; i < prompt.size(); ++i) prompt[i] = tokens_[i % tokens_.size()];
+  GenerateOptions options;
+  options.max_new_tokens = 2 * block;
+  options.draft_max = block - 1;
+  table_.set_length(context);
+  Decoder decoder({.model = &model_,
+                   .table = &table_,
+                   .prompt = prompt,
+                   .options = &options,
+                   .eos_token_ids = {},
+                   .max_seq_len = table_.capacity(),
+                   .prefill_chunk = 1,
+                   .cost = &cost_,
+                   .sink = nullptr,
+                   .isa = context_.isa});
+  DecodeLoop loop(forward_, cost_);
+  Decoder* const decoders[] = {&decoder};
+  DecodeLoop::Times times[1];
+  loop.step(decoders, times);  // the last token of the prompt
+  while (decoder.result().cycles == 0) loop.step(decoders, times);
+  table_.set_length(0);
+  return times[0].decode_seconds;
 }
 
 void BenchSequence::attention_pass(int64_t rows, int64_t context_tokens) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cache/block_table.h"
+#include "decode/cost_model.h"
 #include "kernels/matmul.h"
 #include "model/forward.h"
 
@@ -47,6 +48,9 @@ class BenchSequence {
   void ar_pass(int64_t rows, int64_t first_position, int64_t logit_rows);
   /// A diffusion block anchored there; logits of all its rows but the last.
   void diffusion_pass(int64_t rows, int64_t anchor_position);
+  /// Seconds of a whole cycle of DecodeLoop with blocks of `block` rows behind `context` tokens, as
+  /// a greedy request runs it.
+  double cycle_seconds(int64_t block, int64_t context);
   /// Attention alone: `rows` rows in every layer, the first over `context_tokens` keys, each later
   /// one over one more.
   void attention_pass(int64_t rows, int64_t context_tokens);
@@ -64,6 +68,7 @@ class BenchSequence {
   BlockTable table_;
   Forward forward_;
   AttentionWorkspace workspace_;
+  CostModel cost_;
   std::vector<int32_t> tokens_;          // of AR passes
   std::vector<int32_t> draft_tokens_;    // an anchor, then masks
   std::vector<float> query_, attended_;  // [max_rows, heads * head_dim]
