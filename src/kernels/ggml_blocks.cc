@@ -14,10 +14,27 @@ f16_t read_f16(const uint8_t* p) { return static_cast<f16_t>(p[0] | (p[1] << 8))
 // A minimum that ggml adds is an offset that we subtract: only the sign differs.
 f16_t negated(f16_t value) { return value ^ 0x8000u; }
 
+// out[i] = fn(bytes[i]) for kCount bytes, eight of them in a word at a time: loading a model runs
+// at this speed.
+template <int kCount, typename Fn>
+void map_bytes(const uint8_t* bytes, Fn fn, uint8_t* out) {
+  for (int i = 0; i < kCount; i += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes + i, 8);
+    word = fn(word);
+    std::memcpy(out + i, &word, 8);
+  }
+}
+
+constexpr uint64_t kLowHalves = 0x0f0f0f0f0f0f0f0f;
+constexpr uint64_t kTopBits = 0x8080808080808080;
+
 // 32 codes from 16 bytes: low halves first, then high halves.
 void split_nibbles(const uint8_t* bytes, uint8_t* codes) {
-  for (int i = 0; i < 16; ++i) codes[i] = bytes[i] & 15;
-  for (int i = 0; i < 16; ++i) codes[16 + i] = bytes[i] >> 4;
+  map_bytes<16>(
+      bytes, [](uint64_t word) { return word & kLowHalves; }, codes);
+  map_bytes<16>(
+      bytes, [](uint64_t word) { return word >> 4 & kLowHalves; }, codes + 16);
 }
 
 // Adds the fifth bits of 32 codes: bit i of a little-endian word belongs to code i.
@@ -45,7 +62,8 @@ void decode_legacy(TensorType type, const uint8_t* p, DecodedBlock& out) {
 void decode_q8_0(const uint8_t* p, DecodedBlock& out) {
   out.scale = read_f16(p);
   out.offset = 0;
-  for (int i = 0; i < 32; ++i) out.codes[i] = p[2 + i] ^ 0x80;  // int8 + 128
+  map_bytes<32>(
+      p + 2, [](uint64_t word) { return word ^ kTopBits; }, out.codes);  // int8 + 128
 }
 
 // 256 two-bit codes from 64 bytes: each 32 bytes hold four runs of 32 codes.
@@ -165,7 +183,8 @@ void encode_block(TensorType type, const DecodedBlock& block, std::byte* out) {
   p[0] = static_cast<uint8_t>(block.scale & 0xff);
   p[1] = static_cast<uint8_t>(block.scale >> 8);
   if (type == TensorType::kQ8_0) {
-    for (int i = 0; i < 32; ++i) p[2 + i] = block.codes[i] ^ 0x80;
+    map_bytes<32>(
+        block.codes, [](uint64_t word) { return word ^ kTopBits; }, p + 2);
   } else {
     for (int i = 0; i < 16; ++i) {
       p[2 + i] = static_cast<uint8_t>(block.codes[i] | (block.codes[16 + i] << 4));

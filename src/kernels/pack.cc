@@ -109,7 +109,8 @@ class MatrixPacker {
     ChunkPacker chunk(form);
     DecodedBlock decoded;
     for (int64_t k = 0; k < cols(); k += form.chunk, panel += form.bytes()) {
-      chunk.clear();
+      // What is missing at the end or below is zero; the rest is written over.
+      if (k == 0 || k + form.chunk > cols()) chunk.clear();
       for (int64_t lane = 0; lane < lanes_of(p); ++lane) {
         for (int64_t i = 0; i < form.chunk && k + i < cols(); i += block) {
           rows_.block(form_, p * kLanes + lane, k + i, values.data() + lane * cols(), decoded);

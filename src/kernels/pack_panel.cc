@@ -82,6 +82,10 @@ void ChunkPacker::put(int64_t lane, int64_t k, int64_t elements, const DecodedBl
 }
 
 void ChunkPacker::store_plane(int shift, int bits, std::byte* out) const {
+  if (bits == 8) {  // registers of the plane are the codes as they are
+    std::memcpy(out, codes_, static_cast<size_t>(form_.chunk * kLanes));
+    return;
+  }
   const int per_register = 8 / bits;
   const unsigned mask = (1u << bits) - 1;
   auto* to = reinterpret_cast<uint8_t*>(out);
