@@ -36,7 +36,8 @@ void add(PassWork& work, const WeightCost& cost, int64_t rows) {
 PassWork attention_part(const ModelCost& cost, const PassShape& shape) {
   PassWork work;
   work.bytes = static_cast<double>(shape.context_tokens) * cost.kv_bytes_per_token;
-  work.f32_ops = 2 * cost.attention_macs * static_cast<double>(shape.attended);
+  const double ops = 2 * cost.attention_macs * static_cast<double>(shape.attended);
+  (cost.attention_bf16 ? work.bf16_ops : work.f32_ops) = ops;
   return work;
 }
 
@@ -85,7 +86,7 @@ BenchSequence::BenchSequence(const Model& model, ComputeContext context, KvType 
       pool_(kv_layout(model.config, kv_type, kv_type), blocks_for(capacity)),
       table_(pool_),
       forward_(model, pool_.layout(), context, max_rows),
-      cost_(model, pool_.layout(), {}),
+      cost_(model, pool_.layout(), {1e10, 1e11, 1e11, 1e11}),  // asked for nothing
       query_(noise(static_cast<size_t>(max_rows * q_size(model.config)))),
       attended_(query_.size()) {
   table_.reserve(capacity);

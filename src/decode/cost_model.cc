@@ -10,7 +10,7 @@ namespace {
 /// Shares of the peak that the matrix kernels reach with many rows (`orthrus bench --cases rows`).
 constexpr double kFloatEfficiency = 0.85;
 constexpr double kInt8Efficiency = 0.7;
-/// And of attention in f32 (`orthrus bench --cases prefill`).
+/// And of attention (`orthrus bench --cases attention`).
 constexpr double kAttentionEfficiency = 0.5;
 /// Shares of a pass's error that its own factor and the machine's memory take up.
 constexpr double kFactorRate = 0.02;
@@ -86,6 +86,7 @@ ModelCost ModelCost::of(const Model& model, const KvLayout& layout) {
   cost.attention_macs = 2.0 * static_cast<double>(config.num_layers) *
                         static_cast<double>(config.num_heads) *
                         static_cast<double>(config.head_dim);
+  cost.attention_bf16 = layout.key_type == KvType::kBF16 && layout.value_type == KvType::kBF16;
   return cost;
 }
 
@@ -115,7 +116,7 @@ CostModel::Estimate CostModel::analytic(const PassShape& shape) const {
   estimate.add(
       static_cast<double>(shape.context_tokens) * model_.kv_bytes_per_token * second_per_byte,
       2 * static_cast<double>(shape.attended) * model_.attention_macs /
-          (kAttentionEfficiency * rates_.f32_flops));
+          (kAttentionEfficiency * (model_.attention_bf16 ? rates_.bf16_flops : rates_.f32_flops)));
   return estimate;
 }
 

@@ -46,7 +46,8 @@ int64_t chunks_of(int64_t tokens) { return (tokens + kChunkTokens - 1) / kChunkT
 
 const AttentionKernels& kernels_for(Isa isa) {
 #if defined(__x86_64__)
-  if (common_isa(isa) == Isa::kAvx512) return kAttentionAvx512;
+  if (isa == Isa::kAvx512Bf16) return kAttentionAvx512Bf16;
+  if (isa == Isa::kAvx512) return kAttentionAvx512;
   if (common_isa(isa) == Isa::kAvx2) return kAttentionAvx2;
 #elif defined(__aarch64__)
   if (isa == Isa::kNeon) return kAttentionNeon;

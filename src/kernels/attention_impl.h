@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <type_traits>
 
 #include "kernels/attention_kernel.h"
 #include "kernels/vec_math.h"
@@ -9,8 +10,9 @@ namespace orthrus {
 
 /// The attention kernels over a vector type. A score is one chain over head_dim, an output one
 /// chain over the tokens, whatever shares the register tile: so a query's partial does not depend
-/// on its group.
-template <typename V>
+/// on its group. PairDot, where the instruction set has one, multiplies pairs of bf16: with keys
+/// and values in bf16, queries and weights are rounded to it.
+template <typename V, typename PairDot = void>
 struct AttentionImpl {
   static_assert(V::kMaxQueries <= kMaxGroupQueries);
   static constexpr int kPanels = static_cast<int>(kKvBlockTokens / 16);  // key panels in a block
@@ -40,12 +42,19 @@ struct AttentionImpl {
   static V load_values(const std::byte* p) {
     if constexpr (kType == KvType::kQ8) {
       return V::load_i8(p);
-    } else if constexpr (kType == KvType::kBF16) {
-      return V::load_bf16(p);
     } else {
       return V::load(reinterpret_cast<const float*>(p));
     }
   }
+  /// One of the two tokens of a row of bf16 values.
+  static V load_token(const std::byte* pairs, int odd) {
+    V tokens[2];
+    V::load_bf16_pairs(pairs, &tokens[0], &tokens[1]);
+    return tokens[odd];
+  }
+
+  template <KvType kType>
+  static constexpr bool kDots = !std::is_void_v<PairDot> && kType == KvType::kBF16;
 
   // A block is 16 KiB or so a head, too short for the hardware's prefetching to get going: while
   // one is read, the next one read is fetched. These give its distance from the block at hand.
@@ -125,22 +134,77 @@ struct AttentionImpl {
     }
   }
 
+  /// The same by products of pairs of dimensions.
+  template <int kQueries, int kWidth>
+  static void dot_tile(const ChunkGroup& group, int panel, Scores& scores) {
+    constexpr int64_t kRow = 64;  // two dimensions of 16 tokens
+    const int64_t panel_bytes = kRow / 2 * group.head_dim;
+    const std::byte* keys = group.keys[panel / kPanels] + panel % kPanels * panel_bytes;
+    const ptrdiff_t ahead = ahead_of_keys(group, panel / kPanels);
+    const float* query = group.query_copy;
+    V sum[kQueries][kWidth];
+#pragma GCC unroll 16
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 16
+      for (int w = 0; w < kWidth; ++w) sum[q][w] = V::zero();
+    }
+    for (int64_t block = 0; block < group.head_dim; block += 16, query += 8 * kQueries) {
+#pragma GCC unroll 2
+      for (int d = 0; d < 8; ++d, keys += kRow) {
+        typename PairDot::Pairs key[kWidth];
+#pragma GCC unroll 16
+        for (int w = 0; w < kWidth; ++w) {
+          fetch(keys + w * panel_bytes, ahead, kRow);
+          key[w] = PairDot::load(keys + w * panel_bytes);
+        }
+#pragma GCC unroll 16
+        for (int q = 0; q < kQueries; ++q) {
+          const auto x = PairDot::broadcast(query + 8 * q + d);
+#pragma GCC unroll 16
+          for (int w = 0; w < kWidth; ++w) sum[q][w] = PairDot::add(sum[q][w], key[w], x);
+        }
+      }
+    }
+    const V scale = V::broadcast(group.scale);
+#pragma GCC unroll 16
+    for (int w = 0; w < kWidth; ++w) {
+#pragma GCC unroll 16
+      for (int q = 0; q < kQueries; ++q) {
+        (sum[q][w] * scale).store(scores[q] + 16 * (panel + w));
+      }
+    }
+  }
+
   template <KvType kType, int kQueries>
   static void score(const ChunkGroup& group, int tokens, Scores& scores) {
     // [head_dim / 16, queries, 16]: one address for all queries of a step.
     float* copy = group.query_copy;
-    for (int64_t d = 0; d < group.head_dim; d += 16) {
-      for (int q = 0; q < kQueries; ++q, copy += 16) V::load(group.queries[q] + d).store(copy);
-    }
-    // More than 16 sums beside two rows of four panels are more than the registers hold.
-    constexpr int kWidth = tile_width(kQueries, kQueries > 4 ? 2 : kPanels);
-    for (int panel = 0; panel * 16 < tokens; panel += kWidth) {
-      score_tile<kType, kQueries, kWidth>(group, panel, scores);
+    if constexpr (kDots<kType>) {
+      for (int64_t d = 0; d < group.head_dim; d += 16) {
+        for (int q = 0; q < kQueries; ++q, copy += 8) {
+          PairDot::round(V::load(group.queries[q] + d), copy);
+        }
+      }
+      constexpr int kWidth = tile_width(kQueries, kPanels);
+      for (int panel = 0; panel * 16 < tokens; panel += kWidth) {
+        dot_tile<kQueries, kWidth>(group, panel, scores);
+      }
+    } else {
+      for (int64_t d = 0; d < group.head_dim; d += 16) {
+        for (int q = 0; q < kQueries; ++q, copy += 16) V::load(group.queries[q] + d).store(copy);
+      }
+      // More than 16 sums beside two rows of four panels are more than the registers hold.
+      constexpr int kWidth = tile_width(kQueries, kQueries > 4 ? 2 : kPanels);
+      for (int panel = 0; panel * 16 < tokens; panel += kWidth) {
+        score_tile<kType, kQueries, kWidth>(group, panel, scores);
+      }
     }
   }
 
   /// scores [tokens] become exponentials; the partial gets their largest and their sum. Lanes
-  /// beyond the tokens hold anything before and after.
+  /// beyond the tokens hold anything before and after. kRound: they become bf16, in the first half
+  /// of the row.
+  template <bool kRound>
   static void softmax(int tokens, float* scores, float* partial) {
     const V lowest = V::broadcast(-std::numeric_limits<float>::infinity());
     V best = lowest;
@@ -153,8 +217,12 @@ struct AttentionImpl {
     const V largest = V::broadcast(partial[0]);
     V sum = V::zero();
     for (int i = 0; i < tokens; i += 16) {
-      const V e = vec_exp(V::load(scores + i) - largest);
-      e.store(scores + i);
+      V e = vec_exp(V::load(scores + i) - largest);
+      if constexpr (kRound) {
+        e = PairDot::round(e, scores + i / 2);
+      } else {
+        e.store(scores + i);
+      }
       sum = sum + V::select_first(tokens - i, e, V::zero());
     }
     partial[1] = lane_sum(sum);
@@ -204,13 +272,88 @@ struct AttentionImpl {
     }
   }
 
+  /// The same of values in bf16: tokens lie in pairs, `begin` is the first of one.
+  template <int kQueries, int kWidth>
+  static void value_pair_tile(const ChunkGroup& group, int first, int64_t d, int begin, int end,
+                              const Scores& weights) {
+    V sum[kQueries][kWidth];
+#pragma GCC unroll 16
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 16
+      for (int w = 0; w < kWidth; ++w) {
+        sum[q][w] = V::load(group.partials[first + q] + kPartialHeader + d + 16 * w);
+      }
+    }
+    while (begin < end) {
+      const int block = begin / static_cast<int>(kKvBlockTokens);
+      const int block_begin = block * static_cast<int>(kKvBlockTokens);
+      const int block_end = block_begin + static_cast<int>(kKvBlockTokens);
+      const int stop = end < block_end ? end : block_end;
+      const std::byte* row =
+          group.values[block] + ((begin - block_begin) * group.head_dim + 2 * d) * 2;
+      const ptrdiff_t ahead = ahead_of_values(group, block);
+      for (; begin + 1 < stop; begin += 2, row += group.head_dim * 4) {
+        fetch(row, ahead, 64 * kWidth);
+        add_pair<2, kQueries, kWidth>(row, first, begin, weights, sum);
+      }
+      if (begin < stop) {  // the last token alone: what lies beside it is not to be seen
+        add_pair<1, kQueries, kWidth>(row, first, begin, weights, sum);
+        ++begin;
+      }
+    }
+#pragma GCC unroll 16
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 16
+      for (int w = 0; w < kWidth; ++w) {
+        sum[q][w].store(group.partials[first + q] + kPartialHeader + d + 16 * w);
+      }
+    }
+  }
+
+  /// One or both tokens of a pair.
+  template <int kTokens, int kQueries, int kWidth>
+  __attribute__((always_inline)) static void add_pair(const std::byte* row, int first, int token,
+                                                      const Scores& weights,
+                                                      V (&sum)[kQueries][kWidth]) {
+    if constexpr (kDots<KvType::kBF16>) {
+      typename PairDot::Pairs value[kWidth];
+#pragma GCC unroll 16
+      for (int w = 0; w < kWidth; ++w) {
+        value[w] = kTokens == 2 ? PairDot::load(row + 64 * w) : PairDot::load_first(row + 64 * w);
+      }
+#pragma GCC unroll 16
+      for (int q = 0; q < kQueries; ++q) {
+        const auto weight = PairDot::broadcast(weights[first + q] + token / 2);
+#pragma GCC unroll 16
+        for (int w = 0; w < kWidth; ++w) sum[q][w] = PairDot::add(sum[q][w], value[w], weight);
+      }
+    } else {
+#pragma GCC unroll 2
+      for (int odd = 0; odd < kTokens; ++odd) {
+        V value[kWidth];
+#pragma GCC unroll 16
+        for (int w = 0; w < kWidth; ++w) value[w] = load_token(row + 64 * w, odd);
+#pragma GCC unroll 16
+        for (int q = 0; q < kQueries; ++q) {
+          const V weight = V::broadcast(weights[first + q][token + odd]);
+#pragma GCC unroll 16
+          for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(value[w], weight, sum[q][w]);
+        }
+      }
+    }
+  }
+
   /// Tokens [begin, end) for kQueries queries from `first` on, dimensions from d on: in the widest
   /// tiles that fit, the rest in narrower ones.
   template <KvType kType, int kQueries, int kWidth = tile_width(kQueries, 8)>
   static void add_values(const ChunkGroup& group, int first, int begin, int end,
                          const Scores& weights, int64_t d = 0) {
     for (; d + 16 * kWidth <= group.head_dim; d += 16 * kWidth) {
-      value_tile<kType, kQueries, kWidth>(group, first, d, begin, end, weights);
+      if constexpr (kType == KvType::kBF16) {
+        value_pair_tile<kQueries, kWidth>(group, first, d, begin, end, weights);
+      } else {
+        value_tile<kType, kQueries, kWidth>(group, first, d, begin, end, weights);
+      }
     }
     if constexpr (kWidth > 1) {
       add_values<kType, kQueries, kWidth / 2>(group, first, begin, end, weights, d);
@@ -227,8 +370,11 @@ struct AttentionImpl {
     }
   }
 
+  /// shared: tokens that all queries see; most: that any of them sees.
   template <KvType kType, int kQueries>
-  static void weigh_values(const ChunkGroup& group, int shared, Scores& weights) {
+  static void weigh_values(const ChunkGroup& group, int shared, int most, Scores& weights) {
+    // A pair of tokens is one step of a query's sums, whoever else sees one of them.
+    if (kType == KvType::kBF16 && shared < most) shared -= shared % 2;
     if constexpr (kType == KvType::kQ8) {
       for (int q = 0; q < kQueries; ++q) scale_weights(group, group.tokens[q], weights[q]);
     }
@@ -269,15 +415,19 @@ struct AttentionImpl {
     }
     for (int q = 0; q < kQueries; ++q) {
       clear(group.partials[q], group.head_dim);
-      softmax(group.tokens[q], scores[q], group.partials[q]);
+      if (kDots<KvType::kBF16> && value_type == KvType::kBF16) {
+        softmax<kDots<KvType::kBF16>>(group.tokens[q], scores[q], group.partials[q]);
+      } else {
+        softmax<false>(group.tokens[q], scores[q], group.partials[q]);
+      }
     }
     switch (value_type) {
       case KvType::kBF16:
-        return weigh_values<KvType::kBF16, kQueries>(group, shared, scores);
+        return weigh_values<KvType::kBF16, kQueries>(group, shared, most, scores);
       case KvType::kF32:
-        return weigh_values<KvType::kF32, kQueries>(group, shared, scores);
+        return weigh_values<KvType::kF32, kQueries>(group, shared, most, scores);
       case KvType::kQ8:
-        return weigh_values<KvType::kQ8, kQueries>(group, shared, scores);
+        return weigh_values<KvType::kQ8, kQueries>(group, shared, most, scores);
     }
   }
 

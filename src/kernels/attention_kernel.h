@@ -56,6 +56,7 @@ struct AttentionKernels {
 extern const AttentionKernels kAttentionPortable;
 extern const AttentionKernels kAttentionAvx2;
 extern const AttentionKernels kAttentionAvx512;
+extern const AttentionKernels kAttentionAvx512Bf16;
 extern const AttentionKernels kAttentionNeon;
 
 }  // namespace orthrus

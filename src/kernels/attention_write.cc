@@ -43,6 +43,11 @@ void write_q8(const float* x, int64_t n, std::byte* out, int64_t stride, float* 
   }
 }
 
+// In a loop of its own, which compilers turn into vectors.
+void round_16(const float* x, bf16_t* out) {
+  for (int i = 0; i < 16; ++i) out[i] = f32_to_bf16(x[i]);
+}
+
 // One token's key of one head goes into lane `lane` of a panel: [head_dim, 16] or, in bf16,
 // [head_dim / 2, 16, 2].
 void write_key(const KvLayout& layout, std::byte* head, int64_t slot, const float* key) {
@@ -60,16 +65,21 @@ void write_key(const KvLayout& layout, std::byte* head, int64_t slot, const floa
       return;
     }
     case KvType::kBF16: {
+      bf16_t rounded[16];
       bf16_t* out = reinterpret_cast<bf16_t*>(panel) + 2 * lane;
-      for (int64_t d = 0; d < head_dim; d += 2, out += 32) {
-        out[0] = f32_to_bf16(key[d]);
-        out[1] = f32_to_bf16(key[d + 1]);
+      for (int64_t d = 0; d < head_dim; d += 16) {
+        round_16(key + d, rounded);
+        for (int i = 0; i < 16; i += 2, out += 32) {
+          out[0] = rounded[i];
+          out[1] = rounded[i + 1];
+        }
       }
       return;
     }
   }
 }
 
+// A row of its own or, in bf16, [tokens / 2, head_dim, 2].
 void write_value(const KvLayout& layout, std::byte* head, int64_t slot, const float* value) {
   const int64_t head_dim = layout.head_dim;
   std::byte* row =
@@ -82,8 +92,12 @@ void write_value(const KvLayout& layout, std::byte* head, int64_t slot, const fl
       std::copy_n(value, head_dim, reinterpret_cast<float*>(row));
       return;
     case KvType::kBF16: {
-      bf16_t* out = reinterpret_cast<bf16_t*>(row);
-      for (int64_t d = 0; d < head_dim; ++d) out[d] = f32_to_bf16(value[d]);
+      bf16_t rounded[16];
+      bf16_t* out = reinterpret_cast<bf16_t*>(head) + slot / 2 * 2 * head_dim + slot % 2;
+      for (int64_t d = 0; d < head_dim; d += 16, out += 32) {
+        round_16(value + d, rounded);
+        for (int i = 0; i < 16; ++i) out[2 * i] = rounded[i];
+      }
       return;
     }
   }

@@ -28,11 +28,6 @@ struct VecAvx2 {
     _mm256_maskstore_ps(p, before(n, 0), lo);
     _mm256_maskstore_ps(p + 8, before(n, 8), hi);
   }
-  static VecAvx2 load_bf16(const void* p) {
-    const __m128i* bits = static_cast<const __m128i*>(p);
-    return {widen(_mm256_cvtepu16_epi32(_mm_loadu_si128(bits))),
-            widen(_mm256_cvtepu16_epi32(_mm_loadu_si128(bits + 1)))};
-  }
   static VecAvx2 load_i8(const void* p) {
     const __m128i codes = _mm_loadu_si128(static_cast<const __m128i*>(p));
     return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes)),

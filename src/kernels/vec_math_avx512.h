@@ -31,10 +31,6 @@ struct VecAvx512 {
     return {_mm512_maskz_loadu_ps(first(n), p)};
   }
   void store_first(float* p, int n) const { _mm512_mask_storeu_ps(p, first(n), v); }
-  static VecAvx512 load_bf16(const void* p) {
-    __m256i bits = _mm256_loadu_si256(static_cast<const __m256i*>(p));
-    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
-  }
   static VecAvx512 load_i8(const void* p) {
     __m128i codes = _mm_loadu_si128(static_cast<const __m128i*>(p));
     return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes))};

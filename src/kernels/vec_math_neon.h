@@ -44,14 +44,6 @@ struct VecNeon {
     store(lanes);
     for (int i = 0; i < n; ++i) p[i] = lanes[i];
   }
-  static VecNeon load_bf16(const void* p) {
-    const auto* bits = static_cast<const uint16_t*>(p);
-    const uint16x8_t zeros = vdupq_n_u16(0);
-    const uint16x8_t low = vld1q_u16(bits), high = vld1q_u16(bits + 8);
-    auto widen = [](uint16x8_t v) { return vreinterpretq_f32_u16(v); };
-    return {{widen(vzip1q_u16(zeros, low)), widen(vzip2q_u16(zeros, low)),
-             widen(vzip1q_u16(zeros, high)), widen(vzip2q_u16(zeros, high))}};
-  }
   static VecNeon load_i8(const void* p) {
     const int8x16_t codes = vld1q_s8(static_cast<const int8_t*>(p));
     const int16x8_t low = vmovl_s8(vget_low_s8(codes)), high = vmovl_high_s8(codes);

@@ -45,15 +45,6 @@ struct VecPortable {
     store(lanes);
     for (int i = 0; i < n; ++i) p[i] = lanes[i];
   }
-  /// 16 values of bf16 in order.
-  static VecPortable load_bf16(const void* p) {
-    uint16_t bits[16];
-    std::memcpy(bits, p, sizeof(bits));
-    return make([&](int i) {
-      const uint16_t* b = bits + 4 * i;
-      return (Part)IntPart{b[0] << 16, b[1] << 16, b[2] << 16, b[3] << 16};
-    });
-  }
   /// 16 integers of 8 bits in order.
   static VecPortable load_i8(const void* p) {
     int8_t codes[16];

@@ -1,0 +1,40 @@
+// AVX-512 with BF16: as AVX-512, but keys and values in bf16 are multiplied in pairs.
+
+#include "kernels/attention_impl.h"
+#include "kernels/vec_math_avx512.h"
+
+namespace orthrus {
+namespace {
+
+/// Products of pairs of bf16: 32 a lane and instruction, rounded as the instruction does
+/// (docs/numerics.md).
+struct PairDotAvx512 {
+  using Pairs = __m512i;
+
+  static Pairs load(const std::byte* p) { return _mm512_loadu_si512(p); }
+  /// The first of every pair, with 0 beside it.
+  static Pairs load_first(const std::byte* p) {
+    return _mm512_and_si512(load(p), _mm512_set1_epi32(0xffff));
+  }
+  static Pairs broadcast(const float* pair) {
+    int32_t bits;
+    __builtin_memcpy(&bits, pair, sizeof(bits));
+    return _mm512_set1_epi32(bits);
+  }
+  static VecAvx512 add(VecAvx512 sum, Pairs a, Pairs b) {
+    return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b))};
+  }
+  /// Rounds to nearest even and writes 16 bf16; returns what they are.
+  static VecAvx512 round(VecAvx512 x, float* out) {
+    const auto bits = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x.v));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), bits);
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16))};
+  }
+};
+
+}  // namespace
+
+constinit const AttentionKernels kAttentionAvx512Bf16 =
+    AttentionImpl<VecAvx512, PairDotAvx512>::table();
+
+}  // namespace orthrus
