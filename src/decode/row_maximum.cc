@@ -16,9 +16,10 @@ void RowMaximum::add(const float* x, int64_t first, int64_t count) {
   const auto id_at = [first](int64_t i) { return static_cast<int32_t>(first + i); };
   const double t = draw_.temperature;
   if (t == 0) return take(id_at(largest), x[largest]);
-  // Probably the winner: what has to be beaten is near its end from the start.
-  const int32_t id = id_at(largest);
-  take(id, x[largest] / t + gumbel(noise_bits_of(noise_, static_cast<uint32_t>(id))));
+  if (id_ < 0) {  // what has to be beaten is high from the start
+    const int32_t id = id_at(largest);
+    take(id, x[largest] / t + gumbel(noise_bits_of(noise_, static_cast<uint32_t>(id))));
+  }
   NoiseBlock block;
   for (int64_t begin = 0; begin < count; begin += kTokens) {
     const int64_t size = std::min(kTokens, count - begin);
