@@ -206,24 +206,31 @@ struct AttentionImpl {
   /// of the row.
   template <bool kRound>
   static void softmax(int tokens, float* scores, float* partial) {
+    const int whole = tokens / 16 * 16;  // the vectors before the last one, if that is not full
     const V lowest = V::broadcast(-std::numeric_limits<float>::infinity());
     V best = lowest;
-    for (int i = 0; i < tokens; i += 16) {
-      const V masked = V::select_first(tokens - i, V::load(scores + i), lowest);
-      masked.store(scores + i);
+    for (int i = 0; i < whole; i += 16) best = max(V::load(scores + i), best);
+    if (whole < tokens) {
+      const V masked = V::select_first(tokens - whole, V::load(scores + whole), lowest);
+      masked.store(scores + whole);
       best = max(masked, best);
     }
     partial[0] = lane_max(best);
     const V largest = V::broadcast(partial[0]);
-    V sum = V::zero();
-    for (int i = 0; i < tokens; i += 16) {
-      V e = vec_exp(V::load(scores + i) - largest);
+    const auto exponentials = [&](int i) {
+      const V x = V::load(scores + i) - largest;
       if constexpr (kRound) {
-        e = PairDot::round(e, scores + i / 2);
+        return PairDot::round(PairDot::exp(x), scores + i / 2);
       } else {
+        const V e = vec_exp(x);
         e.store(scores + i);
+        return e;
       }
-      sum = sum + V::select_first(tokens - i, e, V::zero());
+    };
+    V sum = V::zero();
+    for (int i = 0; i < whole; i += 16) sum = sum + exponentials(i);
+    if (whole < tokens) {
+      sum = sum + V::select_first(tokens - whole, exponentials(whole), V::zero());
     }
     partial[1] = lane_sum(sum);
   }

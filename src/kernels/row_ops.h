@@ -7,8 +7,8 @@
 namespace orthrus {
 
 /// Elementwise and reducing operations on one row of floats, the same code for any row and any
-/// length (masked tails; no scalar libm). Reductions use a fixed tree of lanes. One exp for
-/// the whole engine: relative error <= 2^-22 on [-87, 88], 0 below -104.
+/// length (masked tails; no scalar libm). Reductions use a fixed tree of lanes. One exp
+/// (vec_exp): relative error <= 2^-22 on [-87, 88], 0 below -104.
 struct RowOps {
   /// out[i] = x[i] / sqrt(mean(x^2) + eps) * weight[i]
   void (*rms_norm)(const float* x, const float* weight, float eps, int64_t n, float* out);

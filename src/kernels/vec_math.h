@@ -2,7 +2,8 @@
 
 namespace orthrus {
 
-/// exp over 16 lanes, the only one of the engine. V is one of the vector types in
+/// exp over 16 lanes, the only one of the engine but for the weights of attention that are rounded to
+/// bf16 (attention_avx512bf16.cc). V is one of the vector types in
 /// vec_math_*.h. The coefficients are near-minimax fits of our own (weighted least squares).
 
 /// e^x with relative error <= 2^-22 on [-87, 88]; 0 below -87.7, inf above 88.4; NaN stays NaN.
