@@ -2,9 +2,9 @@
 
 namespace orthrus {
 
-/// exp over 16 lanes, the only one of the engine but for the weights of attention that are rounded to
-/// bf16 (attention_avx512bf16.cc). V is one of the vector types in
-/// vec_math_*.h. The coefficients are near-minimax fits of our own (weighted least squares).
+/// exp over 16 lanes, the only one of the engine but for the weights of attention that are rounded
+/// to bf16 (attention_avx512bf16.cc). V is one of the vector types in vec_math_*.h. The
+/// coefficients are near-minimax fits of our own (weighted least squares).
 
 /// e^x with relative error <= 2^-22 on [-87, 88]; 0 below -87.7, inf above 88.4; NaN stays NaN.
 /// x = n ln2 + r with |r| <= ln2 / 2; e^x = 2^n (1 + r + r^2 q(r)).
