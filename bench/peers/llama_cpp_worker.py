@@ -91,14 +91,14 @@ class LlamaCpp(Worker):
 
     def prefill(self, tokens):
         ids = self.made_up_tokens(0, tokens)
-        context = self.empty(self.context(MAX_CONTEXT, 1))
+        context = self.empty(self.context(2 * CHUNK, 1))
         begin = time.perf_counter()
         context.fill(ids)
         return time.perf_counter() - begin
 
     def decode(self, rows, context, steps):
-        # One sequence has room for every context, so that its longest cache is filled once.
-        cache = self.context(MAX_CONTEXT if rows == 1 else context + 256 - context % 256, rows)
+        # A cache for each, so that the longest is filled once.
+        cache = self.context(context + 256 - context % 256, rows)
         if cache.filled != context:
             self.empty(cache)
             cache.fill(self.made_up_tokens(0, context))
@@ -143,7 +143,7 @@ class LlamaCpp(Worker):
     def about(self):
         flags = lib.llama_print_system_info().decode().strip().strip("|").split("|")
         on = [flag.split("=")[0].split(":")[-1].strip() for flag in flags if flag.strip().endswith("= 1")]
-        return {"version": f"llama-cpp-python {lib.__version__}", "flags": "GGML_NATIVE: " + " ".join(on), "kv": "f16"}
+        return {"version": f"llama-cpp-python {lib.__version__}", "flags": "compiled for " + " ".join(on), "kv": "f16"}
 
 
 if __name__ == "__main__":

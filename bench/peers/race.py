@@ -14,7 +14,8 @@ from pathlib import Path
 import models
 import report
 import results
-from cases import CANNOT, MODELS, OURS, PEERS, PRECISIONS, TEXT, TEXT_MODEL, TEXT_MODES, TEXT_TOKENS, cases_of
+from cases import (ISAS, MODELS, OURS, OURS_NATIVE, PEERS, PRECISIONS, TEXT, TEXT_MODEL, TEXT_MODES, TEXT_TOKENS, cannot,
+                   cases_of)
 from quiet import Neighbours
 from workers import WorkerDied, WorkerProcess
 
@@ -43,21 +44,24 @@ class Race:
     """Of one model in one precision."""
 
     def __init__(self, model, precision, arguments, cores):
-        self.model, self.precision, self.cores = model, precision, cores
+        self.model, self.precision, self.cores, self.isa = model, precision, cores, arguments.isa
         self.repetitions = arguments.repetitions
         self.folder = arguments.models_folder
         self.wanted = arguments.cases
-        self.cannot = {peer: CANNOT[peer, precision] for peer in arguments.peers if (peer, precision) in CANNOT}
-        self.peers = [peer for peer in (OURS, *arguments.peers) if peer not in self.cannot]
-        self.unit = {"model": model, "precision": precision, "peers": {}, "agreement": {}, "cases": {}}
+        reasons = {peer: cannot(peer, precision, self.isa) for peer in arguments.peers}
+        self.cannot = {peer: reason for peer, reason in reasons.items() if reason}
+        ours = (OURS,) if self.isa == "native" else (OURS, OURS_NATIVE)
+        self.peers = [peer for peer in (*ours, *arguments.peers) if peer not in self.cannot]
+        self.unit = {"model": model, "precision": precision, "isa": self.isa, "peers": {}, "agreement": {}, "cases": {}}
         self.workers = {}
 
     def run(self, save):
         """save(unit) after each part, so that a race that is ended keeps what it has."""
         self.paths = models.make(self.model, self.precision, self.peers, self.folder)
+        self.paths[OURS_NATIVE] = self.paths[OURS]
         try:
             self.start()
-            timed = [case for case in cases_of(self.model) if case.name in self.wanted]
+            timed = [case for case in cases_of(self.model, self.isa) if case.name in self.wanted]
             self.measure([case for case in timed if case.tokens], self.ask_worker, self.peers)
             save(self.unit)
             self.measure([case for case in timed if not case.tokens], self.ask_new_worker, self.peers)
@@ -71,9 +75,12 @@ class Race:
 
     def start(self):
         for peer in self.peers:
-            worker = self.workers[peer] = WorkerProcess(peer, self.paths[peer], self.cores)
+            worker = self.workers[peer] = self.new_worker(peer, self.paths[peer])
             worker.ask("load")
             self.unit["peers"][peer] = worker.ask("about")["about"]
+
+    def new_worker(self, peer, path):
+        return WorkerProcess(peer, path, self.cores, self.isa)
 
     def ask_worker(self, case, peer):
         """(value, whether others disturbed it)"""
@@ -82,7 +89,7 @@ class Race:
         return case.value(worker.ask(*case.command)["seconds"]), neighbours.disturbed()
 
     def ask_new_worker(self, case, peer):
-        worker = WorkerProcess(peer, self.paths[peer], self.cores)
+        worker = self.new_worker(peer, self.paths[peer])
         try:
             worker.ask("ready")
             neighbours = Neighbours(self.cores, worker.process.pid)
@@ -136,7 +143,7 @@ class Race:
             self.unit["agreement"][peer] = same
         if any(mode == "dual" for _, mode in TEXT_MODES.values()):
             self.workers[OURS].end()
-            self.workers[OURS] = WorkerProcess(OURS, models.make_dual(self.model, self.precision, self.folder), self.cores)
+            self.workers[OURS] = self.new_worker(OURS, models.make_dual(self.model, self.precision, self.folder))
             self.workers[OURS].ask("load")
         names = [name for name, (peer, _) in TEXT_MODES.items() if peer in self.peers]
 
@@ -182,12 +189,15 @@ def main():
     parser.add_argument("--precisions", type=names_in(PRECISIONS), default=list(PRECISIONS))
     parser.add_argument("--peers", type=names_in(PEERS), default=list(PEERS))
     parser.add_argument("--cases", type=names_in(case_names), default=case_names)
+    parser.add_argument("--isa", choices=ISAS, default=ISAS[0], help="avx2: all engines without AVX-512, and orthrus with it beside them")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--resume", action="store_true", help="pass over cases that have their repetitions")
-    parser.add_argument("--results", type=Path, default=models.SOURCE / "build/peers/results")
+    parser.add_argument("--results", type=Path, help="(build/peers/results, with --isa avx2 build/peers/results-avx2)")
     parser.add_argument("--models-folder", type=Path, default=models.SOURCE / "build/peers/models")
     arguments = parser.parse_args()
+    if arguments.results is None:
+        arguments.results = models.SOURCE / "build/peers" / ("results" if arguments.isa == "native" else f"results-{arguments.isa}")
 
     cores = sorted(os.sched_getaffinity(0))[:arguments.threads]
     if len(cores) < arguments.threads:

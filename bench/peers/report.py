@@ -6,7 +6,7 @@ from pathlib import Path
 
 import chart
 import results
-from cases import MODELS, OURS, PEERS, PRECISIONS, TEXT, TEXT_MODES, cases_of
+from cases import AVX2_SLOWER, MODELS, OURS, OURS_NATIVE, PEERS, PRECISIONS, TEXT, TEXT_MODES, cases_of
 
 
 def read_all(folder):
@@ -17,6 +17,21 @@ def read_all(folder):
 
 def markdown_table(head, rows):
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *rows]) + "\n"
+
+
+def isa_of(units):
+    """Of all units of a folder."""
+    return next(iter(units.values())).get("isa", "native")
+
+
+def slower_cell(case, precision, unit):
+    entry = unit["cases"].get(case.name)
+    found = results.slower(case, entry) if entry else None
+    if found is None:
+        return "-"
+    most = AVX2_SLOWER.get((case.name, precision))
+    asked = "" if most is None else f" (asked <= {most:g}" + (")" if found <= most else " **missed**)")
+    return f"{found:.2f}{asked}"
 
 
 def ratio_cell(case, precision, unit):
@@ -32,9 +47,14 @@ def ratio_cell(case, precision, unit):
 
 
 def ratios(model, units):
-    precisions = [precision for precision in PRECISIONS if (model, precision) in units]
-    rows = [[case.title, *(ratio_cell(case, precision, units[model, precision]) for precision in precisions)] for case in cases_of(model)]
-    return markdown_table(["ours : best peer", *precisions], rows)
+    of_model = {precision: unit for (name, precision), unit in units.items() if name == model}
+    cases = cases_of(model, isa_of(units))
+    rows = [[case.title, *(ratio_cell(case, precision, unit) for precision, unit in of_model.items())] for case in cases]
+    text = markdown_table(["ours : best peer", *of_model], rows)
+    if isa_of(units) != "native":
+        rows = [[case.title, *(slower_cell(case, precision, unit) for precision, unit in of_model.items())] for case in cases]
+        text += "\n" + markdown_table(["our time : that with all instructions", *of_model], rows)
+    return text
 
 
 def value_cell(case, entry, peer):
@@ -48,9 +68,9 @@ def value_cell(case, entry, peer):
 
 def values(unit):
     """Tokens a second, or seconds, of every engine, and the reasons of the dashes."""
-    peers = [OURS, *PEERS]
+    peers = [OURS, *([OURS_NATIVE] if unit.get("isa", "native") != "native" else []), *PEERS]
     rows, reasons = [], []
-    for case in cases_of(unit["model"]):
+    for case in cases_of(unit["model"], unit.get("isa", "native")):
         entry = unit["cases"].get(case.name)
         if not entry:
             continue
@@ -83,7 +103,7 @@ def drafting(units):
 def engines(units):
     """Versions, flags and types of the KV cache, and what was measured where."""
     lines = []
-    for peer in (OURS, *PEERS):
+    for peer in (OURS, OURS_NATIVE, *PEERS):
         said = dict.fromkeys(f"{about['version']}; {about['flags']}; KV cache {about['kv']}" for unit in units.values()
                              for name, about in unit["peers"].items() if name == peer)
         lines += [f"- {peer}: {line}" for line in said]
@@ -93,8 +113,13 @@ def engines(units):
     return "\n".join(lines) + "\n"
 
 
+def suffix(units):
+    """Of titles."""
+    return "" if isa_of(units) == "native" else f", {isa_of(units)} alone"
+
+
 def report(units):
-    text = "# The race\n\n" + engines(units)
+    text = f"# The race{suffix(units)}\n\n" + engines(units)
     for model in dict.fromkeys(model for model, _ in units):
         text += f"\n## {model}\n\n" + ratios(model, units)
         for (name, precision), unit in units.items():
@@ -107,7 +132,7 @@ def bars(units):
     """Groups of the chart: [(title of model and case, [(precision, ratio, target)])]; of a time, how many times faster."""
     groups = []
     for model in dict.fromkeys(model for model, _ in units):
-        for case in cases_of(model):
+        for case in cases_of(model, isa_of(units)):
             group = []
             for precision in PRECISIONS:
                 entry = units.get((model, precision), {"cases": {}})["cases"].get(case.name)
@@ -126,7 +151,7 @@ def main(folder):
         sys.exit(f"{folder}: no results of the race; expected MODEL-PRECISION.json")
     text = report(units)
     (folder / "race.md").write_text(text, encoding="utf-8")
-    (folder / "race.svg").write_text(chart.bars("Speed over the fastest peer's, same file, same threads", bars(units), PRECISIONS),
+    (folder / "race.svg").write_text(chart.bars("Speed over the fastest peer's, same file, same threads" + suffix(units), bars(units), PRECISIONS),
                                      encoding="utf-8")
     print(text)
 

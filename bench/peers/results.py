@@ -1,13 +1,13 @@
 """Results of the race: a JSON file for each model and precision; a case that is run again replaces the one before.
 
-{"model", "precision", "peers": {peer: {"version", "flags", "kv"}}, "agreement": {peer: tokens},
+{"model", "precision", "isa", "peers": {peer: {"version", "flags", "kv"}}, "agreement": {peer: tokens},
  "cases": {case: {"commit", "date", "cpu", "threads", "values": {peer: [tokens a second, or seconds]}, "cannot": {peer: reason},
                    "disturbed": measurements during which others took the cores}}}"""
 
 import json
 import statistics
 
-from cases import OURS
+from cases import OURS, OURS_NATIVE
 
 
 def read(path):
@@ -50,6 +50,15 @@ def ratio(case, entry):
     if not best or not ours:
         return None
     return statistics.median(ours) / best[1], best[0]
+
+
+def slower(case, entry):
+    """The time of this engine over its time with every instruction; None where one of them is missing."""
+    ours, native = entry["values"].get(OURS), entry["values"].get(OURS_NATIVE)
+    if not ours or not native:
+        return None
+    quotient = statistics.median(native) / statistics.median(ours)
+    return quotient if case.tokens else 1 / quotient
 
 
 def reached(case, precision, value):

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import tempfile
 
-from cases import OURS
+from cases import OURS, OURS_NATIVE
 from models import SOURCE
 
 PROGRAMS = {"llama.cpp": "llama_cpp_worker.py", "openvino": "openvino_worker.py", "ctranslate2": "ctranslate2_worker.py"}
 PYTHON = SOURCE / "build/peers/venv/bin/python"
+# What keeps an engine from AVX-512 and AVX-VNNI; llama.cpp is another build (setup.sh).
+AVX2_ENVIRONMENT = {OURS: {"ORTHRUS_ISA": "avx2"}, "llama.cpp": {"PYTHONPATH": str(SOURCE / "build/peers/llama-avx2")},
+                    "ctranslate2": {"CT2_FORCE_CPU_ISA": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"}}
 MOST_SECONDS = 900
 LIBC = ctypes.CDLL(None)
 
@@ -31,15 +34,21 @@ def _begin(cores):
     os.sched_setaffinity(0, cores)
 
 
+def environment(peer, isa):
+    if isa == "native" or peer == OURS_NATIVE:
+        return dict(os.environ)
+    return os.environ | AVX2_ENVIRONMENT[peer]
+
+
 class WorkerProcess:
-    def __init__(self, peer, path, cores):
-        program = ([SOURCE / "build/bench/orthrus_race_worker"] if peer == OURS else
+    def __init__(self, peer, path, cores, isa="native"):
+        program = ([SOURCE / "build/bench/orthrus_race_worker"] if peer in (OURS, OURS_NATIVE) else
                    [PYTHON, SOURCE / "bench/peers" / PROGRAMS[peer]])
         self.peer = peer
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [*program, path, str(len(cores))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(len(cores))}, preexec_fn=lambda: _begin(cores))
+            env=environment(peer, isa) | {"OMP_NUM_THREADS": str(len(cores))}, preexec_fn=lambda: _begin(cores))
 
     def ask(self, *command):
         """The answer to a command; the process is stopped again afterwards."""

@@ -15,7 +15,7 @@ import chart  # noqa: E402
 import quiet  # noqa: E402
 import report  # noqa: E402
 import results  # noqa: E402
-from cases import CANNOT, cases_of  # noqa: E402
+from cases import OURS_NATIVE, cannot, cases_of  # noqa: E402
 
 CASES = {case.name: case for case in cases_of("qwen3-0.6b")}
 
@@ -98,7 +98,7 @@ class Report(unittest.TestCase):
                                 {"ctranslate2": "ended at decode"}),
                 "load": entry({"orthrus": [0.5], "llama.cpp": [0.4]}, {"openvino": "broken"})}),
             ("qwen3-0.6b", "q4"): unit({"decode-8": entry({"orthrus": [170], "llama.cpp": [100]},
-                                                          {"ctranslate2": CANNOT["ctranslate2", "q4"]})}, "q4")}
+                                                          {"ctranslate2": cannot("ctranslate2", "q4", "native")})}, "q4")}
 
     def test_table(self):
         text = report.report(self.units)
@@ -134,6 +134,41 @@ class Report(unittest.TestCase):
         texts = [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
         self.assertIn("a < b", texts)
         self.assertIn("1.50", texts)
+
+
+class Avx2(unittest.TestCase):
+    """The race without AVX-512, with this engine's full speed beside it."""
+
+    def setUp(self):
+        e = entry({"orthrus": [50, 40, 60], OURS_NATIVE: [100, 90, 75], "llama.cpp": [55]}, {"openvino": cannot("openvino", "q8", "avx2")})
+        load = entry({"orthrus": [0.3], OURS_NATIVE: [0.2]})
+        self.units = {("qwen3-0.6b", "q8"): unit({"decode": e, "load": load}) | {"isa": "avx2"}}
+
+    def test_the_full_speed_is_no_peer_but_a_measure(self):
+        e = self.units["qwen3-0.6b", "q8"]["cases"]["decode"]
+        self.assertEqual((50 / 55, "llama.cpp"), results.ratio(CASES["decode"], e))
+        self.assertAlmostEqual(1.8, results.slower(CASES["decode"], e))
+        self.assertAlmostEqual(1.5, results.slower(CASES["load"], self.units["qwen3-0.6b", "q8"]["cases"]["load"]))
+        self.assertIsNone(results.slower(CASES["decode"], entry({"orthrus": [1], "llama.cpp": [1]})))
+
+    def test_what_is_asked_and_what_cannot_run(self):
+        cases = {case.name: case for case in cases_of("qwen3-0.6b", "avx2")}
+        self.assertEqual(1.0, cases["decode"].target("q8"))
+        self.assertIsNone(cases["decode-8"].target("q8"))
+        self.assertEqual(CASES["decode-8"].command, cases["decode-8"].command)
+        self.assertIsNone(cannot("openvino", "q8", "native"))
+        self.assertIsNone(cannot("llama.cpp", "q8", "avx2"))
+        self.assertIn("ONEDNN_MAX_CPU_ISA", cannot("openvino", "q8", "avx2"))
+
+    def test_table(self):
+        text = report.report(self.units)
+        self.assertIn("# The race, avx2 alone\n", text)
+        self.assertIn("| decode, 1 row | 0.91 (llama.cpp, asked >= 1 **missed**) |", text)
+        self.assertIn("| our time : that with all instructions | q8 |", text)
+        self.assertIn("| decode, 1 row | 1.80 (asked <= 1.6 **missed**) |", text)
+        self.assertIn("| load to first token | 1.50 |", text)
+        self.assertIn(f"| orthrus | {OURS_NATIVE} |", text)
+        self.assertIn("- openvino (decode, 1 row): has no switch for it", text)
 
 
 class Neighbours(unittest.TestCase):
