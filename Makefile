@@ -7,7 +7,7 @@ CXX_FILES = $(shell git ls-files 'include/*.h' '*.cc' 'src/*.h' 'trainer/*.h' 't
 UNIT_TESTS := ^(base|formats|text|grammar|hub|kernels|cache|model|decode|engine|server|cli)$$
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-all with-trainer train demo demo-serve test test-aarch64 bench bench-serve bench-peers soak fuzz sanitize sanitize-address \
+.PHONY: help build build-all with-trainer train demo demo-serve test test-aarch64 bench bench-sizes bench-serve bench-peers soak fuzz sanitize sanitize-address \
   sanitize-thread lint format clean pull
 
 help:
@@ -17,7 +17,8 @@ help:
 	@echo "make demo-serve serve the demo model: OpenAI API and a chat page"
 	@echo "make test      every test"
 	@echo "make test-aarch64 kernels and tiny models, cross-compiled for AArch64, under qemu"
-	@echo "make bench     measure this machine and the engine; results in build/bench/"
+	@echo "make bench     measure this machine and the engine in five minutes; results in build/bench/"
+	@echo "make bench-sizes measure load, memory and speed of SIZES_CASES, models beyond the demo with random weights"
 	@echo "make bench-serve measure the server under load; results in build/bench/load/"
 	@echo "make bench-peers race llama.cpp, OpenVINO and CTranslate2 on the same weights; results in build/peers/"
 	@echo "make soak      the long tests: the whole lossless matrix (up to two hours, resumable)"
@@ -70,6 +71,14 @@ test-aarch64: build/.setup
 
 bench: pull
 	@bash bench/run_all.sh
+
+# The figures of docs/benchmarks.md, "Sizes beyond the demo". The checkpoints are made in SIZES_FOLDER and stay there (4 and 19 GB).
+SIZES_CASES ?= qwen3-1.7b:q4:32768 qwen3-1.7b:bf16 qwen3-8b:q4
+SIZES_FOLDER ?= build/sizes
+bench-sizes: build
+	@mkdir -p build/bench
+	@python3 bench/sizes.py build/orthrus $(SIZES_FOLDER) $(SIZES_CASES) >build/bench/sizes.part
+	@mv build/bench/sizes.part build/bench/sizes.md && cat build/bench/sizes.md
 
 # The figures of docs/benchmarks.md, "Serving".
 bench-serve: pull

@@ -14,6 +14,7 @@ SHAPES = {  # as in src/engine/shapes.cc; Qwen3 shapes have heads of 128 and 8 K
     "qwen3-0.6b": {"hidden": 1024, "mlp": 3072, "layers": 28, "heads": 16, "tied": True},
     "qwen3-1.7b": {"hidden": 2048, "mlp": 6144, "layers": 28, "heads": 16, "tied": True},
     "qwen3-8b": {"hidden": 4096, "mlp": 12288, "layers": 36, "heads": 32, "tied": False},
+    "small": {"hidden": 512, "mlp": 1536, "layers": 12, "heads": 8, "tied": True},  # nobody's: for tests/cli/memory_test.py
 }
 VOCABULARY, TOKENS, KV_HEADS, HEAD = 151936, 151643, 8, 128
 POOL_BYTES = 64 << 20

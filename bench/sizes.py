@@ -1,10 +1,14 @@
-"""Load, memory and decode of models beyond the demo: random weights in the shapes of published models.
+"""Load, memory and speed of models beyond the demo: random weights in the shapes of published models.
 
-For each model and format: seconds to load from the model's files and from a packed cache (the file in the system's cache, and
-dropped from it), peak resident memory beside what `orthrus plan` says, decode at a short and at a long context.
+For each model and format
+- seconds of a load: from the model's files, and from a packed cache (`--cache-packed`) that is in the system's cache or was
+  dropped from it, each beside a plain read of that file; peak resident memory of a load and a short answer over the weights;
+- one prompt that fills the context, with full draft blocks: seconds of its prefill, and the peak beside what `orthrus plan` says;
+- tokens a second of plain decoding behind 256 tokens and at the end of the context (`orthrus bench --cases decode`).
 
-Usage: sizes.py PROGRAM FOLDER CASE..., a CASE is SHAPE:WEIGHTS[:CONTEXT], for example qwen3-1.7b:q4:32768. The
-checkpoints are made in FOLDER where they are not there yet. Prints a Markdown table."""
+Usage: sizes.py PROGRAM FOLDER CASE..., a CASE is SHAPE:WEIGHTS[:CONTEXT], for example qwen3-1.7b:q4:32768 (context 4096 where
+it says none). The checkpoints are made in FOLDER where they are not there yet. SIZES_REPS: repetitions of short parts (3); the
+long prompt is read once. Prints two Markdown tables."""
 
 import json
 import os
@@ -15,10 +19,19 @@ import subprocess
 import sys
 import time
 
-import random_checkpoint
-
+MAKER = pathlib.Path(__file__).with_name("random_checkpoint.py")
 PROMPT_LETTERS = 64  # of the short prompt
-NEW_TOKENS = 16
+NEW_TOKENS = 64  # of an answer: more than the largest draft block has
+BLOCK_BYTES = 8 << 20  # of a plain read
+REPETITIONS = int(os.environ.get("SIZES_REPS", "3"))
+LOAD_HEADS = ["shape", "weights", "GB", "load from the files, s", "from the packed cache, s", "plain read of it, s",
+              "packed cache on disk, s", "plain read from disk, s", "peak of a load over the weights"]
+RUN_HEADS = ["shape", "weights", "tokens", "prefill, s", "peak, GB", "plan, GB", "peak over plan", "tokens/s behind 256 tokens",
+             "tokens/s at the end"]
+
+
+def log(text):
+    print(f"sizes: {text}", file=sys.stderr, flush=True)
 
 
 def run(program, *arguments):
@@ -38,76 +51,118 @@ def letters(count):
     return "".join(source.choice("abcdefghijklmnopqrstuvwxyz ") for _ in range(count))
 
 
+def plain_read(path):
+    """Seconds that reading the file takes, on one thread."""
+    block = bytearray(BLOCK_BYTES)
+    begin = time.perf_counter()
+    with open(path, "rb", buffering=0) as file:
+        while file.readinto(block):
+            pass
+    return time.perf_counter() - begin
+
+
+def drop_from_cache(path):
+    file = os.open(path, os.O_RDONLY)
+    os.fsync(file)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+
+
 class Case:
     def __init__(self, program, folder, text):
-        shape, self.weights, *context = text.split(":")
-        self.program, self.name, self.context = program, shape, int(context[0]) if context else 4096
-        self.model = folder / shape
+        self.name, self.weights, *context = text.split(":")
+        self.program, self.context = program, int(context[0]) if context else 4096
+        self.model = folder / self.name
         self.prompt = folder / "prompt.txt"
         self.cache = folder / "packed"
+        self.cached = f"--cache-packed={self.cache}"
         if not (self.model / "model.safetensors").exists():
-            random_checkpoint.main(shape, str(self.model))
-        self.flags = ["-m", str(self.model), "--weights", self.weights, "-c", str(self.context)]
+            log(f"writing {self.model}")
+            # In a process of its own: what this one takes when it starts the program counts as the program's peak.
+            subprocess.run([sys.executable, MAKER, self.name, str(self.model)], check=True)
+        self.flags = ["-m", str(self.model), "--weights", self.weights]
 
     def answer(self, prompt, *flags):
         self.prompt.write_text(prompt)
-        seconds, peak, report = run(self.program, "run", *self.flags, "--raw", "-f", str(self.prompt), "-n", str(NEW_TOKENS),
-                                    "--temp", "0", "--ignore-eos", "--json", *flags)
+        seconds, peak, report = run(self.program, "run", *self.flags, "-c", str(self.context), "--raw", "-f", str(self.prompt), "-n",
+                                    str(NEW_TOKENS), "--ignore-eos", "--json", *flags)
         report["load_seconds"] = seconds - report["prefill_seconds"] - report["decode_seconds"]
         report["peak"] = peak
         return report
 
+    def tokens(self, text):
+        self.prompt.write_text(text)
+        output = subprocess.run([self.program, "tokenize", "-m", str(self.model), "-f", str(self.prompt), "--json"], check=True,
+                                stdout=subprocess.PIPE).stdout
+        return len(json.loads(output)["token_ids"])
+
     def long_prompt(self):
-        """Of as many tokens as the context has room for."""
-        sample = letters(4096)
-        self.prompt.write_text(sample)
-        ids = json.loads(subprocess.run([self.program, "tokenize", "-m", str(self.model), "-f", str(self.prompt), "--json"],
-                                        check=True, stdout=subprocess.PIPE).stdout)
-        count = len(ids["ids"] if isinstance(ids, dict) else ids)
-        return letters(int((self.context - 2 * NEW_TOKENS - 64) * len(sample) / count * 0.995))
+        """Of as many tokens as leave room for the answer, or a few less."""
+        wanted, text = self.context - NEW_TOKENS, letters(4 * self.context)
+        while (found := self.tokens(text)) > wanted:
+            text = text[:int(len(text) * wanted / found) - (found < 1.01 * wanted)]
+        return text
 
-    def drop_from_cache(self, path):
-        file = os.open(path, os.O_RDONLY)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(file)
+    def plan(self, *flags):
+        return run(self.program, "plan", *self.flags, "-c", str(self.context), "--json", *flags)[2]
 
-    def measure(self, repetitions):
-        _, _, plan = run(self.program, "plan", *self.flags, "--json")
+    def loads(self):
+        """A row of the table of loads. Leaves the packed cache behind."""
+        log(f"{self.name} {self.weights}: loads")
         short = letters(PROMPT_LETTERS)
-        plain = [self.answer(short, "--view", "dual") for _ in range(repetitions)]
-        cached_flag = f"--cache-packed={self.cache}"
-        self.answer(short, cached_flag)  # writes it
-        cached = [self.answer(short, cached_flag) for _ in range(repetitions)]
-        for file in self.cache.iterdir():
-            self.drop_from_cache(file)
-        cold = self.answer(short, cached_flag)
-        if len({tuple(report["token_ids"]) for report in [*plain, *cached, cold]}) != 1:
+        plain = [self.answer(short, "--temp", "0") for _ in range(REPETITIONS)]
+        self.answer(short, "--temp", "0", self.cached)  # writes it
+        file = next(self.cache.iterdir())
+        warm, warm_reads = [], []
+        for _ in range(REPETITIONS):
+            warm.append(self.answer(short, "--temp", "0", self.cached))
+            warm_reads.append(plain_read(file))
+        drop_from_cache(file)
+        cold = self.answer(short, "--temp", "0", self.cached)
+        drop_from_cache(file)
+        cold_read = plain_read(file)
+        if len({tuple(report["token_ids"]) for report in [*plain, *warm, cold]}) != 1:
             sys.exit("sizes: texts differ with and without the packed cache")
-        full = self.answer(self.long_prompt(), "--draft-max", "31", "--temp", "0.8", "--seed", "1")
-        for file in self.cache.iterdir():
-            file.unlink()
 
         def seconds(reports):
-            return statistics.median(report["load_seconds"] for report in reports)
+            return f"{statistics.median(report['load_seconds'] for report in reports):.2f}"
 
-        steps = full["forward_passes"] - -(-full["prompt_tokens"] // 512)
-        return [self.name, self.weights, f"{plan['weight_bytes'] / 1e9:.2f} GB", f"{seconds(plain):.1f}",
-                f"{seconds(cached):.2f}", f"{cold['load_seconds']:.1f}",
-                f"{max(report['peak'] for report in plain) / plan['weight_bytes'] - 1:+.1%}",
-                f"{full['prompt_tokens'] + full['completion_tokens']:,}", f"{plan['total_bytes'] / 1e9:.3f} GB",
-                f"{full['peak'] / 1e9:.3f} GB", f"{full['peak'] / plan['total_bytes'] - 1:+.1%}",
-                f"{1e3 * plain[0]['decode_seconds'] / plain[0]['cycles']:.0f}",
-                f"{1e3 * full['decode_seconds'] / max(steps, 1):.0f}"]
+        weights = self.plan()["weight_bytes"]
+        return [self.name, self.weights, f"{weights / 1e9:.2f}", seconds(plain), seconds(warm), f"{statistics.median(warm_reads):.2f}",
+                seconds([cold]), f"{cold_read:.2f}", f"{max(report['peak'] for report in plain) / weights - 1:+.1%}"]
+
+    def runs(self):
+        """A row of the table of answers. Takes the packed cache away."""
+        log(f"{self.name} {self.weights}: decode behind 256 and {self.context - NEW_TOKENS} tokens")
+        _, _, bench = run(self.program, "bench", *self.flags, self.cached, "--cases", "decode", "-c", str(self.context - NEW_TOKENS),
+                          "--reps", str(REPETITIONS), "--json")
+        for file in self.cache.iterdir():
+            file.unlink()
+        log(f"{self.name} {self.weights}: a prompt of about {self.context} tokens")
+        plan = self.plan()
+        full = self.answer(self.long_prompt(), "--draft-max", "31", "--temp", "0.8", "--seed", "1")
+        return [self.name, self.weights, f"{full['prompt_tokens'] + full['completion_tokens']:,}", f"{full['prefill_seconds']:.0f}",
+                f"{full['peak'] / 1e9:.3f}", f"{plan['total_bytes'] / 1e9:.3f}", f"{full['peak'] / plan['total_bytes'] - 1:+.1%}",
+                *(f"{1 / case['seconds']:.1f}" for case in bench["cases"])]
 
 
-def main(program, folder, cases):
+def table(heads, rows):
+    for row in [heads, ["---"] * len(heads), *rows]:
+        print("| " + " | ".join(row) + " |")
+
+
+def main(program, folder, texts):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    heads = ["shape", "weights", "bytes", "load, s", "from packed cache, s", "the same from disk, s", "peak of a short run over weights",
-             "tokens", "plan", "peak", "peak over plan", "cycle, ms", "pass at the long context, ms"]
-    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads), flush=True)
-    for case in cases:
-        print("| " + " | ".join(Case(program, folder, case).measure(3)) + " |", flush=True)
+    loads, runs = [], []
+    for text in texts:
+        case = Case(program, folder, text)
+        loads.append(case.loads())
+        runs.append(case.runs())
+        log(" | ".join(loads[-1] + runs[-1][2:]))
+    table(LOAD_HEADS, loads)
+    print()
+    table(RUN_HEADS, runs)
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ class InspectCommand : public Command {
                 {"kv_bytes_per_token", kv_bytes_per_token(layout)},
                 {"context", context},
                 {"kv_bytes", kv_bytes(layout, context)},
-                {"working_bytes", working_bytes(model, flags_, 1)}};
+                {"working_bytes", working_bytes(model, flags_, 1, Consensus::kExact)}};
     if (tensors_) {
       for (const TensorInfo* tensor : all_tensors(model)) {
         out["tensors"].push_back({{"name", tensor->name},
@@ -172,7 +172,7 @@ class InspectCommand : public Command {
         "               program and passes at most {}\n",
         grouped(kv_bytes_per_token(layout)), human(size.runtime_bytes),
         human(size.diffusion_runtime_bytes), human(cache), grouped(context),
-        human(working_bytes(model, flags_, 1)));
+        human(working_bytes(model, flags_, 1, Consensus::kExact)));
   }
 
   static std::vector<const TensorInfo*> all_tensors(const OpenedModel& model) {

@@ -180,14 +180,16 @@ int64_t kv_bytes(const KvLayout& layout, int64_t tokens) {
   return blocks_for(tokens) * static_cast<int64_t>(layout.block_bytes());
 }
 
-int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch) {
+int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch,
+                      Consensus consensus) {
   ModelConfig config = model.checkpoint.config;
   config.block_size = model.has_diffusion() ? model.block_size() : 0;
   const int64_t context = context_tokens(config, flags);
   const PassLimits limits = pass_limits(config, flags.ubatch, batch, context);
   const int threads = flags.threads > 0 ? flags.threads : usable_threads();
   const size_t passes = Forward::memory_bytes(config, kv_layout(config, flags), threads, limits);
-  const int64_t drafts = config.block_size > 0 ? limits.logit_rows * config.vocab_size * 4 : 0;
+  const bool keeps_drafts = config.block_size > 0 && consensus != Consensus::kExact;
+  const int64_t drafts = keeps_drafts ? limits.logit_rows * config.vocab_size * 4 : 0;
   const int64_t samplers = batch * kSamplerBytes * config.vocab_size;
   return static_cast<int64_t>(passes) + drafts + samplers + program_bytes(model.checkpoint.path);
 }

@@ -61,8 +61,9 @@ int64_t kv_bytes(const KvLayout& layout, int64_t tokens);
 int64_t context_tokens(const ModelConfig& config, const ModelFlags& flags);
 
 /// Most bytes that the program needs besides weights and KV cache, with `batch` sequences at once:
-/// passes as Forward says, logits of all draft blocks once more (kept by the sampled and the KL
-/// consensus), samplers; and what this process itself takes with the model's tokenizer loaded.
-int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch);
+/// passes as Forward says, logits of all draft blocks once more where the consensus keeps them,
+/// samplers; and what this process itself takes with the model's tokenizer loaded.
+int64_t working_bytes(const OpenedModel& model, const ModelFlags& flags, int64_t batch,
+                      Consensus consensus);
 
 }  // namespace orthrus

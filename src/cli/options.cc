@@ -67,11 +67,6 @@ std::string check_draft_max(const std::string& text) {
              : fmt::format("expected auto or a number of drafts, found \"{}\"", printable(text));
 }
 
-Consensus consensus_of(const std::string& name) {
-  if (name == "rejection") return Consensus::kRejection;
-  return name == "kl" ? Consensus::kKl : Consensus::kExact;
-}
-
 uint64_t choose_seed(const GenerationFlags& flags, double temperature) {
   if (flags.seed && *flags.seed >= 0) return static_cast<uint64_t>(*flags.seed);
   return temperature > 0 ? std::random_device()() : 0;
@@ -287,6 +282,14 @@ CLI::Option* add_draft_max_flag(CLI::App& app, std::string& draft_max) {
       ->capture_default_str();
 }
 
+CLI::Option* add_consensus_flag(CLI::App& app, std::string& consensus) {
+  return app
+      .add_option("--consensus", consensus,
+                  "exact: the plain AR text; rejection: the AR distribution; kl: approximate")
+      ->check(CLI::IsMember({"exact", "rejection", "kl"}))
+      ->capture_default_str();
+}
+
 int64_t parse_draft_max(const std::string& text) {
   if (text == "auto") return -1;
   return std::stoll(text);  // the validator has seen to it
@@ -305,11 +308,7 @@ void add_generation_flags(CLI::App& app, GenerationFlags& flags) {
   app.add_flag("--ignore-eos", flags.ignore_eos, "go on after the end-of-sequence token")
       ->group(group);
   add_draft_max_flag(app, flags.draft_max)->group(group);
-  app.add_option("--consensus", flags.consensus,
-                 "exact: the plain AR text; rejection: the AR distribution; kl: approximate")
-      ->check(CLI::IsMember({"exact", "rejection", "kl"}))
-      ->capture_default_str()
-      ->group(group);
+  add_consensus_flag(app, flags.consensus)->group(group);
   app.add_option("--consensus-threshold", flags.consensus_threshold,
                  "nats: kl takes drafts below it; conflicts are counted at it")
       ->check(number_in(0, 1e6))
@@ -374,6 +373,11 @@ std::optional<KvType> key_type(const ModelFlags& flags) {
 
 std::optional<KvType> value_type(const ModelFlags& flags) {
   return kv_type(flags.value_type.empty() ? flags.kv_type : flags.value_type);
+}
+
+Consensus consensus_of(const std::string& name) {
+  if (name == "rejection") return Consensus::kRejection;
+  return name == "kl" ? Consensus::kKl : Consensus::kExact;
 }
 
 const char* consensus_name(Consensus consensus) {

@@ -65,6 +65,7 @@ void add_kv_type_flag(CLI::App& app, std::string& type);
 void add_model_flags(CLI::App& app, ModelFlags& flags);
 void add_generation_flags(CLI::App& app, GenerationFlags& flags);
 CLI::Option* add_draft_max_flag(CLI::App& app, std::string& draft_max);
+CLI::Option* add_consensus_flag(CLI::App& app, std::string& consensus);
 void add_text_flags(CLI::App& app, PromptFlags& flags);
 CLI::Option* add_template_kwargs_flag(CLI::App& app, std::string& kwargs);
 void add_template_flags(CLI::App& app, PromptFlags& flags);
@@ -83,6 +84,7 @@ WeightFormat weight_format(const std::string& name);
 DraftWeights draft_weights(const std::string& name);
 std::optional<KvType> kv_type(const std::string& name);
 const char* kv_type_name(KvType type);
+Consensus consensus_of(const std::string& name);
 const char* consensus_name(Consensus consensus);
 const char* finish_reason_name(FinishReason reason);
 

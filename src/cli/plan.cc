@@ -39,6 +39,7 @@ class PlanCommand : public Command {
     app.add_option("--batch", batch_, "sequences at once")
         ->check(number_in(1, 1e6))
         ->capture_default_str();
+    add_consensus_flag(app, consensus_);
     app.add_option("--budget", budget_gb_, "GB of memory (default: what is available here)")
         ->check(number_in(0, 1e9));
     app.add_flag("--json", json_, "as one JSON object");
@@ -68,7 +69,7 @@ class PlanCommand : public Command {
     plan.kv = one * batch_;
     plan.article_kv = 2 * plan.context * config.hidden_size * batch_ * 4 * config.num_layers;
     plan.budget = budget_gb_ ? static_cast<int64_t>(*budget_gb_ * 1e9) : available_memory();
-    plan.working = working_bytes(model, flags_, batch_);
+    plan.working = working_bytes(model, flags_, batch_, consensus_of(consensus_));
     plan.total = plan.weights + plan.kv + plan.working;
     const int64_t left = std::max<int64_t>(plan.budget - plan.weights - plan.working, 0);
     plan.most_sequences = one > 0 ? left / one : 0;
@@ -123,6 +124,7 @@ class PlanCommand : public Command {
   ModelFlags flags_;
   std::string path_;
   int64_t batch_ = 1;
+  std::string consensus_ = "exact";
   std::optional<double> budget_gb_;
   bool json_ = false;
 };

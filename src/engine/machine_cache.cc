@@ -1,6 +1,8 @@
 #include "engine/machine_cache.h"
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/atomic_file.h"
@@ -56,6 +58,24 @@ MachineRates rates_of(const MachineLimits& limits) {
           1e9 * limits.bf16_gflops};
 }
 
+/// What was measured and could not be written: a load asks twice.
+class Unwritten {
+ public:
+  std::optional<MachineRates> find(Isa isa, int threads) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = rates_.find({isa, threads});
+    return found == rates_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void keep(Isa isa, int threads, const MachineRates& rates) {
+    const std::lock_guard lock(mutex_);
+    rates_[{isa, threads}] = rates;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::pair<Isa, int>, MachineRates> rates_;
+};
+
 /// "" where there is no home directory.
 std::string cache_path() {
   try {
@@ -110,6 +130,7 @@ bool write_machine_limits(const std::string& path, const MachineLimits& limits) 
 }
 
 MachineRates machine_rates(const ComputeContext& context) {
+  static Unwritten unwritten;
   const std::string path = cache_path();
   const std::string isa(isa_name(context.isa));
   if (!path.empty()) {
@@ -117,10 +138,14 @@ MachineRates machine_rates(const ComputeContext& context) {
       return rates_of(*known);
     }
   }
+  if (const auto known = unwritten.find(context.isa, context.pool.size())) return *known;
   try {
     const MachineLimits limits = measure_machine(context, kProbeSeconds);
-    if (!path.empty()) write_machine_limits(path, limits);
-    return rates_of(limits);
+    const MachineRates rates = rates_of(limits);
+    if (path.empty() || !write_machine_limits(path, limits)) {
+      unwritten.keep(context.isa, context.pool.size(), rates);
+    }
+    return rates;
   } catch (const Error&) {
     return kTypicalRates;  // no memory to measure in: the passes themselves correct them
   }

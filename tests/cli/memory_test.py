@@ -1,5 +1,6 @@
 """Peak memory of the program: the diffusion view costs its weights and nothing that grows with the
 context; the whole stays within weights + KV cache + 150 MB. `quantize` holds a tensor at a time.
+`plan` says the peak of a full context within 3 %.
 
 Usage: memory_test.py PROGRAM SOURCE_ROOT"""
 
@@ -11,6 +12,7 @@ import sys
 import tempfile
 
 MIB = 1 << 20
+PLAN_SLACK = 0.03
 CONTEXTS = (256, 2048, 8192)  # the last is the demo model's limit
 TEXT = "The quick brown fox jumps over the lazy dog near the river bank at noon. "
 
@@ -41,6 +43,22 @@ def quantizes_within_bounds(program, folder):
     return peak <= limit
 
 
+def plan_is_what_it_takes(program, root, folder):
+    """Random weights, large enough that weights, KV cache and passes weigh more than the program: 375 + 201 + 87 MB."""
+    sys.path.insert(0, str(root / "bench"))
+    import sizes
+    case = sizes.Case(program, pathlib.Path(folder), "small:bf16:4096")
+    prompt, failures = case.long_prompt(), 0
+    drafts = ("--draft-max", "31", "--temp", "0.8", "--seed", "1")
+    for name, of_both, of_run in (("dual", (), drafts), ("dual, rejection", ("--consensus", "rejection"), drafts),
+                                  ("ar", ("--view", "ar"), ("--temp", "0"))):
+        planned = case.plan(*of_both)["total_bytes"]
+        peak = case.answer(prompt, *of_both, *of_run)["peak"]
+        print(f"plan, {name}: {planned / 1e6:.1f} MB, peak {peak / 1e6:.1f} MB, {peak / planned - 1:+.2%}")
+        failures += abs(peak / planned - 1) > PLAN_SLACK
+    return failures
+
+
 def main(program, root):
     os.environ.setdefault("ORTHRUS_MODELS_DIR", str(root / "models"))
     size = json.loads(subprocess.run([program, "inspect", "-m", "smollm2-135m", "--json"], check=True,
@@ -49,6 +67,7 @@ def main(program, root):
     differences, failures = [], 0
     with tempfile.TemporaryDirectory() as folder:
         failures += not quantizes_within_bounds(program, folder)
+        failures += plan_is_what_it_takes(program, root, folder)
         for context in CONTEXTS:
             prompt = pathlib.Path(folder) / "prompt.txt"
             prompt.write_text(TEXT * ((context - 40) // 17))  # 17 tokens a sentence at most
@@ -66,7 +85,7 @@ def main(program, root):
     print("dual - ar - diffusion weights:", ", ".join(f"{d / MIB:.1f}" for d in differences),
           f"MiB; spread {spread / MIB:.1f} MiB, at most 8")
     failures += spread > 8 * MIB
-    print(f"{2 * len(CONTEXTS) + 1} passed, 0 failed" if not failures else f"{failures} failed")
+    print(f"{2 * len(CONTEXTS) + 4} passed, 0 failed" if not failures else f"{failures} failed")
     return 1 if failures else 0
 
 

@@ -134,5 +134,16 @@ TEST_F(MachineRatesInCache, MeasuresOnceAndThenReadsTheFile) {
   EXPECT_DOUBLE_EQ(cached.bf16_flops, 890e9);
 }
 
+// Two measurements are never equal in every rate.
+TEST_F(MachineRatesInCache, MeasuresOnceWhereTheFileCannotBeWritten) {
+  std::ofstream(folder_ / "orthrus") << "no folder";
+  ThreadPool pool(2);
+  const ComputeContext context{choose_isa(), pool};
+  const MachineRates first = machine_rates(context), second = machine_rates(context);
+  EXPECT_EQ(first.bytes_per_second, second.bytes_per_second);
+  EXPECT_EQ(first.f32_flops, second.f32_flops);
+  EXPECT_EQ(first.int8_ops, second.int8_ops);
+}
+
 }  // namespace
 }  // namespace orthrus
