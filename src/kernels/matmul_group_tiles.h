@@ -188,11 +188,13 @@ struct Ahead {
 };
 
 /// Rows up to which a pass takes as long as its weights' way from memory: while a step's products
-/// of one row are computed, about 128 bytes come.
+/// of one row are computed, about 128 bytes come, and 64 where two panels of 8-bit codes and the
+/// inputs are more than the first-level cache holds.
 template <typename V, TensorType kType>
 constexpr int64_t few_rows() {
   if (V::kGroupPanels == 1) return V::kGroupRows;
-  return static_cast<int64_t>(PackedReader<V, kType>::kStepBytes / 128);
+  constexpr size_t kRowBytes = group_form(kType).low_bits == 8 ? 64 : 128;
+  return static_cast<int64_t>(PackedReader<V, kType>::kStepBytes / kRowBytes);
 }
 
 /// kRows rows of the panels [panels.begin, panels.end), at most kPanels; of fewer the first is

@@ -341,7 +341,8 @@ int main() {
   good &= avx512.check("q8, 1 row", TensorType::kQ8_0, q8_bytes, 4, data, 1, 1.5, [&](float* out) {
     for (int64_t p = 0; p < 4; ++p) reference_q8<1, 1>(data.q8, p, data.q8_x, out + p * 16);
   });
-  good &= avx512.check("q8, 6 rows", TensorType::kQ8_0, q8_bytes, 2, data, 6, 1.4,
+  // And of six: from the first-level cache two at a time would be faster by a sixth.
+  good &= avx512.check("q8, 6 rows", TensorType::kQ8_0, q8_bytes, 2, data, 6, 1.65,
                        [&](float* out) { reference_q8<6, 2>(data.q8, 0, data.q8_x, out); });
 
   if (!isa_supported(Isa::kAvx512Bf16)) {
@@ -350,7 +351,7 @@ int main() {
   }
   Guard avx512_bf16(Isa::kAvx512Bf16);
   const uint16_t* rounded = data.rounded_x.data();
-  good &= avx512_bf16.check("bf16, 1 row", TensorType::kBF16, bf16_bytes, 4, data, 1, 1.4,
+  good &= avx512_bf16.check("bf16, 1 row", TensorType::kBF16, bf16_bytes, 4, data, 1, 1.5,
                             [&](float* out) { reference_bf16_pairs<1, 4>(bf16, rounded, out); });
   good &= avx512_bf16.check("bf16, 8 rows", TensorType::kBF16, bf16_bytes, 3, data, 8, 1.15,
                             [&](float* out) {
