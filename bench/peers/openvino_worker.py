@@ -52,8 +52,9 @@ class OpenVino(Worker):
         return out[0][:, -1, :].argmax(axis=1).tolist()
 
     def fill(self, rows, length):
-        for begin in range(0, length, CHUNK):
-            best = self.run([row[begin:begin + CHUNK] for row in rows], begin)
+        chunk = max(1, CHUNK // len(rows))
+        for begin in range(0, length, chunk):
+            best = self.run([row[begin:begin + chunk] for row in rows], begin)
         return best
 
     def prefill(self, tokens):

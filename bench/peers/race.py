@@ -40,6 +40,12 @@ def log(text):
     print(text, flush=True)
 
 
+def give_up(entry, peer, reason):
+    entry["values"].pop(peer, None)
+    entry["cannot"][peer] = str(reason)
+    log(f"  {reason}")
+
+
 class Race:
     """Of one model in one precision."""
 
@@ -64,20 +70,33 @@ class Race:
             timed = [case for case in cases_of(self.model, self.isa) if case.name in self.wanted]
             self.measure([case for case in timed if case.tokens], self.ask_worker, self.peers)
             save(self.unit)
+            self.end()  # a second process of each may not fit beside them
             self.measure([case for case in timed if not case.tokens], self.ask_new_worker, self.peers)
             save(self.unit)
             if self.model == TEXT_MODEL and TEXT.name in self.wanted:
+                self.start()
                 self.run_text()
                 save(self.unit)
         finally:
-            for worker in self.workers.values():
-                worker.end()
+            self.end()
 
     def start(self):
-        for peer in self.peers:
+        for peer in list(self.peers):
             worker = self.workers[peer] = self.new_worker(peer, self.paths[peer])
-            worker.ask("load")
-            self.unit["peers"][peer] = worker.ask("about")["about"]
+            try:
+                worker.ask("load")
+                self.unit["peers"][peer] = worker.ask("about")["about"]
+            except WorkerDied as reason:
+                if peer == OURS:
+                    raise
+                self.peers.remove(peer)
+                self.cannot[peer] = str(reason)
+                log(f"  {reason}")
+
+    def end(self):
+        for worker in self.workers.values():
+            worker.end()
+        self.workers = {}
 
     def new_worker(self, peer, path):
         return WorkerProcess(peer, path, self.cores, self.isa)
@@ -85,6 +104,7 @@ class Race:
     def ask_worker(self, case, peer):
         """(value, whether others disturbed it)"""
         worker = self.workers[peer]
+        worker.expect_alive()
         neighbours = Neighbours(self.cores, worker.process.pid)
         return case.value(worker.ask(*case.command)["seconds"]), neighbours.disturbed()
 
@@ -118,8 +138,7 @@ class Race:
                     ask(case, peer)
                     entry["values"][peer] = []
                 except WorkerDied as reason:
-                    entry["cannot"][peer] = str(reason)
-                    log(f"  {reason}")
+                    give_up(entry, peer, reason)
             self.unit["cases"][case.name] = entry
         for repetition in range(self.repetitions):
             for case in cases:
@@ -127,7 +146,11 @@ class Race:
                 running = list(entry["values"])
                 for i in range(len(running)):
                     peer = running[(i + repetition) % len(running)]
-                    value, disturbed = self.undisturbed(ask, case, peer)
+                    try:
+                        value, disturbed = self.undisturbed(ask, case, peer)
+                    except WorkerDied as reason:
+                        give_up(entry, peer, reason)
+                        continue
                     entry["values"][peer].append(value)
                     entry["disturbed"] += disturbed
         for case in cases:

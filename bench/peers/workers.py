@@ -50,6 +50,10 @@ class WorkerProcess:
             [*program, path, str(len(cores))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
             env=environment(peer, isa) | {"OMP_NUM_THREADS": str(len(cores))}, preexec_fn=lambda: _begin(cores))
 
+    def expect_alive(self):
+        if self.process.returncode is not None:
+            raise WorkerDied(f"{self.peer}: ended in a case before")
+
     def ask(self, *command):
         """The answer to a command; the process is stopped again afterwards."""
         self.process.send_signal(signal.SIGCONT)
