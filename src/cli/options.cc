@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -128,10 +130,18 @@ void add_form_flags(CLI::App& app, GenerationFlags& flags) {
   }
 }
 
-// The folder that a value of --cache-packed stands for.
+// The folder that a value of --cache-packed stands for; "" for none.
 std::string packed_cache_folder(const std::string& value) {
-  if (value == "false") return {};
-  return value == "true" ? cached_model_directory("packed") : value;
+  const auto is_one_of = [&](std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), value) != words.end();
+  };
+  if (is_one_of({"", "false", "off", "no", "0"})) return {};
+  if (is_one_of({"true", "on", "yes", "1"})) return cached_model_directory("packed");
+  std::error_code error;
+  if (std::filesystem::exists(value, error) && !std::filesystem::is_directory(value, error)) {
+    fail_usage("--cache-packed={}: expected a folder, on or off, found a file", printable(value));
+  }
+  return value;
 }
 
 // Drafts of untrained weights are poor: nobody wants them in place of trained ones unawares.
@@ -209,7 +219,7 @@ void add_view_flags(CLI::App& app, ModelFlags& flags) {
 void add_packed_cache_flag(CLI::App& app, ModelFlags& flags) {
   app.add_flag("--cache-packed", flags.packed_cache,
                "keep the packed weights in a file, which later loads read in place of the model's: "
-               "in --cache-packed=FOLDER, or in ~/.cache/orthrus/packed")
+               "in --cache-packed=FOLDER, or in ~/.cache/orthrus/packed; off: not")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->group("Model");
 }

@@ -7,7 +7,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mapped_file.h"
 #include "formats/digest.h"
+#include "formats/json.h"
+#include "model/packed_cache_header.h"
 
 namespace orthrus {
 namespace {
@@ -79,12 +82,51 @@ std::string readable_name(const std::string& name) {
   return text;
 }
 
+/// Whether the files of such a description are as they were then.
+bool files_are_as_described(const std::string& key) {
+  const json description = parse_json(key, "its key");
+  for (const json& entry : description.at("files")) {
+    const MappedFile file(entry.at("path").get<std::string>());
+    if (entry.at("bytes") != file.bytes().size() || entry.at("changed") != file.changed()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Removes the caches of `folder` that no load can use again: their model's files have changed or
+/// are gone. Whatever else lies there is left alone.
+void remove_outdated(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(kPackedCacheSuffix)) continue;
+    std::string key;
+    try {
+      key = packed_cache_key(path);
+    } catch (const Error&) {
+      continue;  // no whole cache
+    }
+    bool usable = false;
+    try {
+      usable = files_are_as_described(key);
+    } catch (const Error&) {
+      // A file is gone.
+    } catch (const json::exception&) {
+      continue;  // a key of another kind
+    }
+    if (usable || !fs::remove(entry.path(), error)) continue;
+    spdlog::info("packed cache {} removed: the files of its model have changed or are gone", path);
+  }
+}
+
 void write(const std::string& path, const std::string& key, const LoadedTensors& tensors,
            ThreadPool& pool) {
   try {
     fs::create_directories(fs::path(path).parent_path());
     write_packed_cache(path, key, tensors, pool);
     spdlog::info("packed weights written to {}", path);
+    remove_outdated(fs::path(path).parent_path());
   } catch (const Error& error) {
     spdlog::warn("no packed cache: {}", error.what());
   } catch (const fs::filesystem_error& error) {

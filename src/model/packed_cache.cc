@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "formats/file_exists.h"
-#include "formats/json.h"
+#include "model/packed_cache_header.h"
 
 namespace orthrus {
 namespace {
@@ -19,10 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr size_t kAlignment = 64;           // of a tensor
-constexpr size_t kPage = 4096;              // where the first one begins
-constexpr size_t kSlice = size_t{4} << 20;  // bytes of a tensor that have a checksum
-constexpr size_t kMaxHeader = size_t{16} << 20;
+constexpr size_t kAlignment = 64;                 // of a tensor
+constexpr size_t kSlice = size_t{4} << 20;        // bytes of a tensor that have a checksum
 constexpr int64_t kMaxExtent = int64_t{1} << 28;  // rows or columns
 constexpr double kFreeShare = 1.02;  // of the file's size: other programs want some of the disk
 
@@ -30,17 +28,6 @@ size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit 
 
 std::span<const std::byte> bytes_of(const std::vector<float>& values) {
   return std::as_bytes(std::span(values));
-}
-
-/// Fixed part of the file, in front of the header.
-struct Preamble {
-  std::array<char, 8> magic;
-  uint64_t header_bytes;
-  uint64_t header_checksum;
-};
-
-std::span<const std::byte> text_bytes(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 /// A piece of a tensor and its checksum, computed or expected.
@@ -118,7 +105,7 @@ void check_room(const std::string& path, size_t bytes) {
 }
 
 void append_zeros(AtomicFile& file, size_t count) {
-  static constexpr std::array<std::byte, kPage> kZeros{};
+  static constexpr std::array<std::byte, kAlignment> kZeros{};
   file.append(std::span(kZeros).first(count));
 }
 
@@ -129,12 +116,14 @@ class FileReader {
  public:
   FileReader(const std::string& path, const std::string& key)
       : path_(path), file_(std::make_shared<MappedFile>(path)) {
-    const json header = read_header();
-    if (field(header, "version") != kPackVersion) {
+    const PackedCacheHeader header = read_packed_cache_header(file_->bytes(), path_);
+    data_ = header.data;
+    if (field(header.fields, "version") != kPackVersion) {
       fail("{}: written by another version of the program", path_);
     }
-    if (field(header, "key") != key) fail("{}: made of another state of the model's files", path_);
-    const json& tensors = field(header, "tensors");
+    if (field(header.fields, "key") != key)
+      fail("{}: made of another state of the model's files", path_);
+    const json& tensors = field(header.fields, "tensors");
     if (!tensors.is_array()) damaged("its header lists no tensors");
     for (const json& entry : tensors) add(entry);
   }
@@ -159,9 +148,7 @@ class FileReader {
   [[noreturn]] void damaged(std::string_view what) const { fail("{}: damaged: {}", path_, what); }
 
   const json& field(const json& object, const char* name) const {
-    const auto found = object.find(name);
-    if (found == object.end()) damaged(fmt::format("its header lacks \"{}\"", name));
-    return *found;
+    return packed_cache_field(object, name, path_);
   }
 
   int64_t number(const json& value, int64_t least, int64_t most) const {
@@ -169,24 +156,6 @@ class FileReader {
     const auto result = value.get<int64_t>();
     if (result < least || result > most) damaged("its header has a number out of range");
     return result;
-  }
-
-  json read_header() {
-    const std::span<const std::byte> bytes = file_->bytes();
-    Preamble preamble;
-    if (bytes.size() < sizeof(preamble)) damaged("too short");
-    std::memcpy(&preamble, bytes.data(), sizeof(preamble));
-    if (std::string_view(preamble.magic.data(), preamble.magic.size()) != kPackedCacheMagic) {
-      fail("{}: not a packed cache", path_);
-    }
-    const std::span<const std::byte> rest = bytes.subspan(sizeof(preamble));
-    if (preamble.header_bytes > std::min(rest.size(), kMaxHeader)) damaged("its header is cut");
-    const std::span<const std::byte> text = rest.first(preamble.header_bytes);
-    if (checksum(text) != preamble.header_checksum) damaged("the checksum of its header differs");
-    data_ = rounded_up(sizeof(preamble) + text.size(), kPage);
-    json header = parse_json({reinterpret_cast<const char*>(text.data()), text.size()}, path_);
-    if (!header.is_object()) damaged("its header is not an object");
-    return header;
   }
 
   void add(const json& entry) {
@@ -277,19 +246,11 @@ const std::vector<float>& LoadedTensors::vector(std::string_view name, int64_t s
 void write_packed_cache(const std::string& path, const std::string& key,
                         const LoadedTensors& tensors, ThreadPool& pool) {
   const FileLayout layout(tensors, pool);
-  const std::string header =
-      json{{"version", kPackVersion}, {"key", key}, {"tensors", layout.entries()}}.dump();
-  Preamble preamble{};
-  std::copy(kPackedCacheMagic.begin(), kPackedCacheMagic.end(), preamble.magic.begin());
-  preamble.header_bytes = header.size();
-  preamble.header_checksum = checksum(text_bytes(header));
-  const size_t front = sizeof(preamble) + header.size();
-  const size_t data = rounded_up(front, kPage);
-  check_room(path, data + layout.bytes());
+  const std::vector<std::byte> front = write_packed_cache_header(
+      {{"version", kPackVersion}, {"key", key}, {"tensors", layout.entries()}});
+  check_room(path, front.size() + layout.bytes());
   AtomicFile file(path);
-  file.append(std::as_bytes(std::span(&preamble, 1)));
-  file.append(text_bytes(header));
-  append_zeros(file, data - front);
+  file.append(front);
   for (const std::span<const std::byte> bytes : layout.tensors()) {
     file.append(bytes);
     append_zeros(file, rounded_up(bytes.size(), kAlignment) - bytes.size());

@@ -139,10 +139,15 @@ class WrongFlags(ProgramTest):
             home = {"XDG_CACHE_HOME": folder}
             usual, named = pathlib.Path(folder, "orthrus/packed"), pathlib.Path(folder, "named")
             config = pathlib.Path(folder, "config.yaml")
-            self.assertEqual(self.succeed(*run, "--cache-packed=false", env=home), plain)
+            for value in ("false", "off", "no", "0"):
+                self.assertEqual(self.succeed(*run, f"--cache-packed={value}", env=home), plain)
+            in_the_way = pathlib.Path(folder, "file")
+            in_the_way.write_text("no folder")
+            self.refuse(2, f"--cache-packed={in_the_way}: expected a folder, on or off, found a file", *run,
+                        f"--cache-packed={in_the_way}", env=home)
             self.assertFalse(usual.exists())
             # A value of the flag needs the sign: the next word is the prompt's.
-            for flags in (["--cache-packed"], ["--cache-packed", "-n", "8"], [f"--cache-packed={named}"]):
+            for flags in (["--cache-packed"], ["--cache-packed=on"], ["--cache-packed", "-n", "8"], [f"--cache-packed={named}"]):
                 self.assertEqual(self.succeed(*run, *flags, env=home), plain)
             first, = usual.iterdir()
             second, = named.iterdir()

@@ -123,6 +123,31 @@ TEST_F(CachedLoadTest, ChangedFilesMakeItAnew) {
   EXPECT_EQ(cache_files().size(), 1);
 }
 
+TEST_F(CachedLoadTest, CachesOfModelsThatAreGoneOrChangedGoWhenOneIsWritten) {
+  const auto other = [&](const char* name) {
+    LoadOptions options = options_;
+    options.model = dir_.path() + "/" + name;
+    fs::copy(tiny_path(), options.model, fs::copy_options::recursive);
+    open_bytes(options);
+    return options.model;
+  };
+  const std::string gone = other("gone"), changed = other("changed");
+  other("kept");
+  dir_.write("deep/cache/mine.packed", "no cache");
+  dir_.write("deep/cache/notes.txt", "nothing to do with it");
+  EXPECT_EQ(cache_files().size(), 5);
+  fs::remove_all(gone);
+  fs::last_write_time(changed + "/model.safetensors", fs::file_time_type::clock::now());
+  CaughtLog log;
+  EXPECT_EQ(open_bytes(options_), plain_bytes());
+  EXPECT_TRUE(log.has("removed: the files of its model have changed or are gone"));
+  const auto left = cache_files();
+  EXPECT_EQ(left.size(), 4);  // of "kept" and this model, and the two that are no caches
+  options_.weights = WeightFormat::kQ8;
+  open_bytes(options_);
+  EXPECT_EQ(cache_files().size(), 5);  // another format of the same model
+}
+
 TEST_F(CachedLoadTest, ADamagedFileIsMadeAnew) {
   const std::string plain = open_bytes(options_);
   const std::string path = cache_files().at(0);
