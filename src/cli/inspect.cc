@@ -178,8 +178,9 @@ class InspectCommand : public Command {
   static std::vector<const TensorInfo*> all_tensors(const OpenedModel& model) {
     std::vector<const TensorInfo*> list;
     for (const TensorInfo& tensor : model.checkpoint.tensors->tensors()) list.push_back(&tensor);
-    if (!model.adapter) return list;
-    for (const TensorInfo& tensor : model.adapter->tensors->tensors()) list.push_back(&tensor);
+    if (!model.diffusion.adapter) return list;
+    for (const TensorInfo& tensor : model.diffusion.adapter->tensors->tensors())
+      list.push_back(&tensor);
     return list;
   }
 

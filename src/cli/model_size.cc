@@ -18,6 +18,8 @@
 namespace orthrus {
 namespace {
 
+using Diffusion = LoadRequest::Diffusion;
+
 constexpr int64_t kSamplerBytes = 32;  // of a token of the vocabulary: candidate and weights
 
 /// What the process takes as it is with the model's tokenizer and template beside it: code,
@@ -88,16 +90,13 @@ class Meter {
 std::optional<WeightFormat> draft_format(const OpenedModel& model, const ModelFlags& flags) {
   if (!model.has_diffusion()) return std::nullopt;
   const DraftWeights wish = draft_weights(flags.draft_weights);
-  const TensorSource* const diffusion = model.adapter ? model.adapter->tensors.get()
-                                        : model.copy  ? nullptr
-                                                      : model.checkpoint.tensors.get();
   MachineRates rates;
   if (wish == DraftWeights::kAuto) {
     ThreadPool pool(flags.threads);
     rates = machine_rates({choose_isa(), pool});
   }
-  return choose_draft_format(wish, model.checkpoint, diffusion, weight_format(flags.weights), rates,
-                             available_memory());
+  return choose_draft_format(wish, model.checkpoint, model.diffusion.tensors(model.checkpoint),
+                             weight_format(flags.weights), rates, available_memory());
 }
 
 void add_specs(Meter& meter, const TensorSource& tensors, const std::vector<TensorSpec>& specs,
@@ -116,30 +115,38 @@ std::string base_name(std::string name) {
 }  // namespace
 
 std::string OpenedModel::diffusion_source() const {
-  if (adapter) return adapter->path;
-  if (copy) return "copies of the AR weights";
-  return checkpoint.config.is_orthrus ? "its own files" : "none";
+  switch (diffusion.kind) {
+    case Diffusion::kAdapter:
+      return diffusion.adapter->path;
+    case Diffusion::kCopy:
+      return "copies of the AR weights";
+    case Diffusion::kCheckpoint:
+      return "its own files";
+    case Diffusion::kNone:
+      break;
+  }
+  return "none";
 }
 
 int64_t OpenedModel::block_size() const {
-  if (adapter) return adapter->block_size;
-  if (copy) return kCopyBlockSize;
-  return checkpoint.config.is_orthrus ? checkpoint.config.block_size : 1;
+  switch (diffusion.kind) {
+    case Diffusion::kAdapter:
+      return diffusion.adapter->block_size;
+    case Diffusion::kCopy:
+      return kCopyBlockSize;
+    case Diffusion::kCheckpoint:
+      return checkpoint.config.block_size;
+    case Diffusion::kNone:
+      break;
+  }
+  return 1;
 }
 
 OpenedModel open_model_files(const ModelFlags& flags) {
   const LoadOptions options = load_options(flags);
   const ResolvedModel resolved = resolve_model(options.model);
-  OpenedModel model{open_checkpoint(resolved.path), std::nullopt};
-  if (!options.diffusion) {
-    model.checkpoint.config.is_orthrus = false;
-    return model;
-  }
-  const std::string adapter =
-      options.adapter.empty() ? resolved.adapter : resolve_adapter(options.adapter);
-  model.copy = adapter == "copy";
-  if (!adapter.empty() && !model.copy)
-    model.adapter = open_adapter(adapter, model.checkpoint.config);
+  OpenedModel model{open_checkpoint(resolved.path), {}};
+  model.diffusion = open_diffusion_source(options, resolved, model.checkpoint);
   return model;
 }
 
@@ -155,12 +162,12 @@ ModelSize measure_model(const OpenedModel& model, const ModelFlags& flags) {
       if (const TensorInfo* tensor = tensors.find(spec.name)) meter.add_twin(*tensor);
     }
   }
-  if (model.copy) {
+  if (model.diffusion.kind == Diffusion::kCopy) {
     for (const TensorSpec& spec : diffusion_tensors(config)) {
       if (const TensorInfo* tensor = tensors.find(base_name(spec.name))) meter.add_copy(*tensor);
     }
   } else if (model.has_diffusion()) {
-    const TensorSource& source = model.adapter ? *model.adapter->tensors : tensors;
+    const TensorSource& source = *model.diffusion.tensors(model.checkpoint);
     add_specs(meter, source, diffusion_tensors(config), true);
     if (const TensorInfo* mask = source.find(kMaskEmbeddingName)) meter.add(*mask, true);
   }

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cli/options.h"
-#include "formats/adapter.h"
+#include "engine/diffusion_source.h"
 #include "formats/checkpoint.h"
 #include "kernels/attention.h"
 
@@ -16,12 +16,11 @@ namespace orthrus {
 /// A model's files, opened but not loaded: the base and its diffusion weights.
 struct OpenedModel {
   Checkpoint checkpoint;
-  std::optional<Adapter> adapter;
-  bool copy = false;  ///< `--adapter copy`
+  DiffusionSource diffusion;
 
   /// Rows of a full draft block, the anchor included; 1 without a diffusion view.
   int64_t block_size() const;
-  bool has_diffusion() const { return adapter || copy || checkpoint.config.is_orthrus; }
+  bool has_diffusion() const { return diffusion.kind != LoadRequest::Diffusion::kNone; }
   /// "its own files", "copies of the AR weights", the adapter's path, or "none".
   std::string diffusion_source() const;
 };

@@ -40,7 +40,7 @@ class QuantizeCommand : public Command {
     QuantizeRequest request;
     request.format = format();
     request.diffusion = flags_.view != "ar";
-    request.adapter = model.adapter ? &*model.adapter : nullptr;
+    request.adapter = model.diffusion.adapter ? &*model.diffusion.adapter : nullptr;
     request.progress = [&](double share) { progress.update(share); };
     request.stop = interrupt.token();
     const QuantizeResult result = quantize_model(model.checkpoint, request, output_, pool);

@@ -7,6 +7,7 @@
 #include "base/available_memory.h"
 #include "base/log.h"
 #include "engine/cached_load.h"
+#include "engine/diffusion_source.h"
 #include "engine/draft_weights.h"
 #include "engine/machine_cache.h"
 #include "engine/model_registry.h"
@@ -59,29 +60,16 @@ std::string LoadedModel::decode(std::span<const int32_t> ids, bool skip_special)
 LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   using Diffusion = LoadRequest::Diffusion;
   const ResolvedModel resolved = resolve_model(options.model);
-  const std::string adapter_path =
-      options.adapter.empty() ? resolved.adapter : resolve_adapter(options.adapter);
   Checkpoint checkpoint = open_checkpoint(resolved.path);
-  std::optional<Adapter> adapter;
+  DiffusionSource diffusion = open_diffusion_source(options, resolved, checkpoint);
+  if (diffusion.adapter) check_base(*diffusion.adapter, checkpoint);
   LoadRequest request;
   request.format = options.weights;
   request.progress = options.progress;
-  std::string source;
-  if (!options.diffusion) {
-    request.diffusion = Diffusion::kNone;
-  } else if (adapter_path == "copy") {
-    request.diffusion = Diffusion::kCopy;
-    source = adapter_path;
-  } else if (!adapter_path.empty()) {
-    adapter = open_adapter(adapter_path, checkpoint.config);
-    check_base(*adapter, checkpoint);
-    request.diffusion = Diffusion::kAdapter;
-    request.adapter = &*adapter;
-    source = adapter_path;
-  } else if (checkpoint.config.is_orthrus) {
-    request.diffusion = Diffusion::kCheckpoint;
-    source = "checkpoint";
-  } else if (find_known_model(options.model)) {
+  request.diffusion = diffusion.kind;
+  request.adapter = diffusion.adapter ? &*diffusion.adapter : nullptr;
+  std::string source = diffusion.kind == Diffusion::kCheckpoint ? "checkpoint" : diffusion.path;
+  if (options.diffusion && diffusion.kind == Diffusion::kNone && find_known_model(options.model)) {
     spdlog::warn(
         "the adapter of {} was not found, so it runs as plain AR: ORTHRUS_MODELS_DIR names the "
         "folder that holds {}/ (`orthrus version` lists those that were searched)",
@@ -92,12 +80,8 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   std::string draft_weights;
   if (request.diffusion != Diffusion::kNone) {
     const bool choose = options.draft_weights == DraftWeights::kAuto;
-    const TensorSource* const diffusion = adapter ? adapter->tensors.get()
-                                          : request.diffusion == Diffusion::kCopy
-                                              ? nullptr
-                                              : checkpoint.tensors.get();
     request.draft_format = choose_draft_format(
-        options.draft_weights, checkpoint, diffusion, options.weights,
+        options.draft_weights, checkpoint, diffusion.tensors(checkpoint), options.weights,
         choose ? machine_rates({choose_isa(), pool}) : MachineRates{}, available_memory());
     draft_weights = draft_weights_name(request.draft_format);
   }
@@ -111,9 +95,10 @@ LoadedModel open_model(const LoadOptions& options, ThreadPool& pool) {
   if (quantise && weights != "q8" && weights != "q4") {
     spdlog::info("the weights of {} have few bits already and stay {}", options.model, weights);
   }
-  return {std::move(checkpoint),    std::move(adapter),      std::move(tokenizer),
-          std::move(chat_template), std::move(model),        std::move(source),
-          std::move(weights),       std::move(draft_weights)};
+  return {std::move(checkpoint), std::move(diffusion.adapter),
+          std::move(tokenizer),  std::move(chat_template),
+          std::move(model),      std::move(source),
+          std::move(weights),    std::move(draft_weights)};
 }
 
 }  // namespace orthrus
