@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/available_memory.h"
 #include "base/error.h"
 #include "cli/bench_compare.h"
 #include "cli/bench_deep.h"
@@ -191,11 +192,13 @@ class BenchCommand : public Command {
     WeightFormat format = weight_format(flags_.weights);
     if (format == WeightFormat::kAuto) format = WeightFormat::kBF16;
     StatusLine status("making random weights");
-    // There are no files to choose by: the model's own unless named.
-    std::optional<WeightFormat> draft;
-    if (flags_.draft_weights == "q8") draft = WeightFormat::kQ8;
-    if (flags_.draft_weights == "q4") draft = WeightFormat::kQ4;
-    Model model = random_model(named_shape(shape_), format, pool, draft);
+    const Checkpoint planned = shape_checkpoint(named_shape(shape_));
+    const DraftWeights wish = draft_weights(flags_.draft_weights);
+    const MachineRates rates =
+        wish == DraftWeights::kAuto ? machine_rates({choose_isa(), pool}) : MachineRates{};
+    const std::optional<WeightFormat> draft = choose_draft_format(
+        wish, planned, planned.tensors.get(), format, rates, available_memory());
+    Model model = random_model(planned.config, format, pool, draft);
     limit_draft_vocab(model, flags_.draft_vocab);
     return {std::move(model), draft_weights_name(draft)};
   }

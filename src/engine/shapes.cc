@@ -1,8 +1,12 @@
 #include "engine/shapes.h"
 
+#include <algorithm>
 #include <array>
+#include <memory>
+#include <vector>
 
 #include "base/error.h"
+#include "formats/tensor_names.h"
 
 namespace orthrus {
 namespace {
@@ -54,7 +58,32 @@ std::array<ModelConfig, 4> make_shapes() {
   return {qwen, larger, largest, smol};
 }
 
+class ShapeTensors : public TensorSource {
+ public:
+  explicit ShapeTensors(const ModelConfig& shape) {
+    for (const auto& specs : {ar_tensors(shape), diffusion_tensors(shape)}) {
+      for (const TensorSpec& spec : specs) {
+        tensors_.push_back({spec.name, TensorType::kBF16, spec.shape, {}, 0});
+      }
+    }
+  }
+  const TensorInfo* find(std::string_view name) const override {
+    const auto found = std::find_if(tensors_.begin(), tensors_.end(),
+                                    [&](const TensorInfo& tensor) { return tensor.name == name; });
+    return found == tensors_.end() ? nullptr : &*found;
+  }
+  const std::vector<TensorInfo>& tensors() const override { return tensors_; }
+  void drop(const TensorInfo&) const override {}
+
+ private:
+  std::vector<TensorInfo> tensors_;
+};
+
 }  // namespace
+
+Checkpoint shape_checkpoint(const ModelConfig& shape) {
+  return {shape.name, shape, std::make_unique<ShapeTensors>(shape)};
+}
 
 ModelConfig named_shape(const std::string& name) {
   for (const ModelConfig& shape : make_shapes()) {

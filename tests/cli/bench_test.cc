@@ -9,6 +9,7 @@
 #include "cli/bench_deep.h"
 #include "cli/bench_report.h"
 #include "cli/eval_report.h"
+#include "engine/draft_weights.h"
 #include "engine/shapes.h"
 #include "formats/checkpoint.h"
 
@@ -292,6 +293,29 @@ TEST(Shapes, NamedOnesAndNoOthers) {
   EXPECT_EQ(named_shape("qwen3-1.7b").intermediate_size, 6144);
   EXPECT_FALSE(named_shape("qwen3-8b").tie_word_embeddings);
   EXPECT_THROW(named_shape("qwen3-9b"), Error);
+}
+
+TEST(Shapes, ACheckpointWithoutFilesHasTheTensorsOfBothViews) {
+  const Checkpoint checkpoint = shape_checkpoint(named_shape("smollm2-135m"));
+  const TensorInfo* mlp = checkpoint.tensors->find("model.layers.29.mlp.up_proj.weight");
+  ASSERT_NE(mlp, nullptr);
+  EXPECT_EQ(mlp->shape, (std::vector<int64_t>{1536, 576}));
+  ASSERT_NE(checkpoint.tensors->find("model.layers.0.self_attn.q_proj_diff.weight"), nullptr);
+  EXPECT_EQ(checkpoint.tensors->find("lm_head.weight"), nullptr);  // tied
+  EXPECT_EQ(checkpoint.tensors->find("model.layers.30.mlp.up_proj.weight"), nullptr);
+}
+
+// With slow memory the fewest bits pay; where arithmetic is what takes the time, none of it does.
+TEST(Shapes, DraftWeightsAreChosenAsForFiles) {
+  const Checkpoint checkpoint = shape_checkpoint(named_shape("qwen3-0.6b"));
+  const auto choose = [&](const MachineRates& rates, int64_t available) {
+    return choose_draft_format(DraftWeights::kAuto, checkpoint, checkpoint.tensors.get(),
+                               WeightFormat::kBF16, rates, available);
+  };
+  constexpr int64_t kMuch = int64_t{64} << 30;
+  EXPECT_EQ(choose({1e9, 1e13, 1e13, 1e13}, kMuch), WeightFormat::kQ4);
+  EXPECT_EQ(choose({1e13, 1e11, 1e10, 1e11}, kMuch), std::nullopt);
+  EXPECT_EQ(choose({1e9, 1e13, 1e13, 1e13}, 0), std::nullopt);  // no memory for twins
 }
 
 TEST(EvalReport, JsonSaysWhatTheSummarySays) {

@@ -44,6 +44,7 @@ class Bench(ProgramTest):
     def test_random_weights_of_a_shape(self):
         report = self.bench("--shape", "smollm2-135m", "--weights", "q8", "--cases", "rows")
         self.assertEqual(report["model"], "smollm2-135m")
+        self.assertIn(report["draft_weights"], ("same", "q4"))  # q8 weights: as it pays here
         self.assertEqual([(c["rows"], c["weights"]) for c in report["cases"]],
                          [(rows, "q8") for rows in (1, 2, 4, 8, 16, 32)])
 
