@@ -9,7 +9,7 @@
 #include "formats/tensor_names.h"
 #include "model/convert_tensor.h"
 #include "model/head_format.h"
-#include "model/runtime_bytes.h"
+#include "model/weight_packing.h"
 
 namespace orthrus {
 namespace {
@@ -28,55 +28,6 @@ class Progress {
   const std::function<void(double)>& report_;
   double total_;
   double done_ = 0;
-};
-
-/// Runtime formats of a matrix, and of its twin where there shall be one.
-struct Formats {
-  WeightFormat own;
-  std::optional<WeightFormat> twin;
-
-  Formats of_head() const {
-    return {head_format(own), twin ? std::optional(head_format(*twin)) : std::nullopt};
-  }
-};
-
-/// Packs one matrix after another into memory that they share.
-class Packer {
- public:
-  /// expected: see WeightArena.
-  Packer(ThreadPool& pool, size_t expected) : pool_(pool), arena_(expected) {}
-
-  /// twin: where its format takes less memory, the same values in it, else the result again.
-  PackedMatrix pack(const MatrixSource& source, const Formats& formats,
-                    PackedMatrix* twin = nullptr) {
-    PackedMatrix packed = orthrus::pack(source, formats.own, pool_, &arena_);
-    if (twin == nullptr || !formats.twin) return packed;
-    const size_t bytes = packed_bytes(source.type, source.rows, source.cols, *formats.twin);
-    *twin = bytes < packed.bytes() ? orthrus::pack(source, *formats.twin, pool_, &arena_) : packed;
-    return packed;
-  }
-
- private:
-  ThreadPool& pool_;
-  WeightArena arena_;
-};
-
-/// Adds up what matrices take of an arena.
-class ArenaSize {
- public:
-  /// As Packer::pack does with such a tensor; vectors are none of its business.
-  void add(const TensorInfo& info, const Formats& formats) {
-    if (info.shape.size() != 2) return;
-    const size_t own = runtime_bytes(info, formats.own);
-    bytes_ += WeightArena::piece_bytes(own);
-    if (!formats.twin) return;
-    const size_t twin = runtime_bytes(info, *formats.twin);
-    if (twin < own) bytes_ += WeightArena::piece_bytes(twin);
-  }
-  size_t bytes() const { return bytes_; }
-
- private:
-  size_t bytes_ = 0;
 };
 
 /// A model has some tensors in several formats: each is recorded by name and format.
@@ -185,21 +136,6 @@ AttentionWeights read_attention(TensorReader& reader, const ModelConfig& c, int6
   return w;
 }
 
-bool same_as(const MlpWeights& a, const MlpWeights& b) {
-  return a.gate_proj.same_as(b.gate_proj) && a.up_proj.same_as(b.up_proj) &&
-         a.down_proj.same_as(b.down_proj);
-}
-
-/// The layer's MLP from make(member, twin's member), with a twin where it is another.
-template <typename Make>
-void make_mlp(LayerWeights& layer, bool twins, Make make) {
-  MlpWeights twin;
-  for (const auto member : {&MlpWeights::gate_proj, &MlpWeights::up_proj, &MlpWeights::down_proj}) {
-    layer.mlp.*member = make(member, &(twin.*member));
-  }
-  if (twins && !same_as(layer.mlp, twin)) layer.draft_mlp = std::move(twin);
-}
-
 LayerWeights read_layer(TensorReader& reader, const ModelConfig& c, int64_t layer) {
   const auto name = [&](std::string_view part) { return layer_tensor(layer, part); };
   LayerWeights w;
@@ -228,18 +164,6 @@ void share_biases(LayerWeights& layer) {
   layer.diff->k_bias = layer.ar.k_bias;
   layer.diff->v_bias = layer.ar.v_bias;
   layer.diff->o_bias = layer.ar.o_bias;
-}
-
-/// HF computes these in float32, and so does this, that long positions agree.
-std::vector<float> inverse_frequencies(const ModelConfig& c) {
-  std::vector<float> result(static_cast<size_t>(c.head_dim / 2));
-  for (size_t i = 0; i < result.size(); ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(c.head_dim);
-    const float power = static_cast<float>(std::pow(c.rope.theta, static_cast<double>(exponent)));
-    result[i] = 1.0f / power;
-    if (!c.rope.divisors.empty()) result[i] /= c.rope.divisors[i];
-  }
-  return result;
 }
 
 /// The mean of all embedding rows: near every token and equal to none.
@@ -280,13 +204,6 @@ void read_diffusion_view(Model& model, const Checkpoint& checkpoint, const LoadR
   if (request.diffusion != Diffusion::kCopy && model.config.mask_token_id < 0) {
     model.mask_embedding = reader.vector(kMaskEmbeddingName, model.config.hidden_size);
   }
-}
-
-template <typename Make>
-void make_head(Model& model, bool twins, Make make) {
-  PackedMatrix twin;
-  model.lm_head = make(&twin);
-  if (twins && !twin.same_as(model.lm_head)) model.draft_lm_head = std::move(twin);
 }
 
 size_t source_bytes(const TensorSource& tensors) {
@@ -345,6 +262,18 @@ size_t bytes_of(const AttentionWeights& w) {
 
 }  // namespace
 
+/// HF computes these in float32, and so does this, that long positions agree.
+std::vector<float> inverse_frequencies(const ModelConfig& c) {
+  std::vector<float> result(static_cast<size_t>(c.head_dim / 2));
+  for (size_t i = 0; i < result.size(); ++i) {
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(c.head_dim);
+    const float power = static_cast<float>(std::pow(c.rope.theta, static_cast<double>(exponent)));
+    result[i] = 1.0f / power;
+    if (!c.rope.divisors.empty()) result[i] /= c.rope.divisors[i];
+  }
+  return result;
+}
+
 Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, ThreadPool& pool) {
   Model model;
   model.config = checkpoint.config;
@@ -371,101 +300,6 @@ Model load_model(const Checkpoint& checkpoint, const LoadRequest& request, Threa
   read_diffusion_view(model, checkpoint, request, packer, progress);
   model.mapped = request.loaded != nullptr;
   if (request.progress) request.progress(1.0);
-  return model;
-}
-
-namespace {
-
-/// bf16 values of about +-0.03 from a counter hash: cheap, and the same on every run.
-class RandomMatrices {
- public:
-  RandomMatrices(int64_t largest, Packer& packer, ThreadPool& pool)
-      : packer_(packer), values_(static_cast<size_t>(largest) * sizeof(uint16_t)) {
-    auto* out = values_.as<uint16_t>();
-    pool.parallel_for(largest, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        uint64_t hash = static_cast<uint64_t>(i + 1) * 0x9E3779B97F4A7C15u;
-        hash ^= hash >> 29;
-        hash *= 0xBF58476D1CE4E5B9u;
-        // Sign and mantissa at random, exponent 2^-6 or 2^-7.
-        out[i] = static_cast<uint16_t>(((hash >> 40) & 0x807fu) |
-                                       (((hash >> 20) & 1u) ? 0x3c80u : 0x3c00u));
-      }
-    });
-  }
-  PackedMatrix next(int64_t rows, int64_t cols, const Formats& formats,
-                    PackedMatrix* twin = nullptr) {
-    const size_t bytes = static_cast<size_t>(rows * cols) * sizeof(uint16_t);
-    return packer_.pack({TensorType::kBF16, {values_.data(), bytes}, rows, cols, 0, {}}, formats,
-                        twin);
-  }
-
- private:
-  Packer& packer_;
-  AlignedBuffer values_;
-};
-
-AttentionWeights random_attention(RandomMatrices& random, const ModelConfig& c,
-                                  const Formats& format) {
-  const int64_t q_size = c.num_heads * c.head_dim;
-  const int64_t kv_size = c.num_kv_heads * c.head_dim;
-  AttentionWeights w;
-  w.q_proj = random.next(q_size, c.hidden_size, format);
-  w.k_proj = random.next(kv_size, c.hidden_size, format);
-  w.v_proj = random.next(kv_size, c.hidden_size, format);
-  w.o_proj = random.next(c.hidden_size, q_size, format);
-  if (c.qk_norm) {
-    w.q_norm.assign(static_cast<size_t>(c.head_dim), 1.0f);
-    w.k_norm = w.q_norm;
-  }
-  return w;
-}
-
-}  // namespace
-
-Model random_model(const ModelConfig& config, WeightFormat format, ThreadPool& pool,
-                   std::optional<WeightFormat> draft_format) {
-  Model model;
-  model.config = config;
-  const ModelConfig& c = config;
-  const Formats formats{format, draft_format};
-  const Formats drafts{draft_format.value_or(format), std::nullopt};
-  const Formats head = formats.of_head();
-  ArenaSize size;
-  for (const TensorSpec& spec : ar_tensors(c)) {
-    size.add({spec.name, TensorType::kBF16, spec.shape, {}, 0}, formats);
-  }
-  for (const TensorSpec& spec : diffusion_tensors(c)) {
-    size.add({spec.name, TensorType::kBF16, spec.shape, {}, 0}, drafts);
-  }
-  Packer packer(pool, size.bytes());
-  RandomMatrices random(
-      c.hidden_size * std::max({c.vocab_size, c.intermediate_size, c.num_heads * c.head_dim}),
-      packer, pool);
-  make_head(model, formats.twin.has_value(), [&](PackedMatrix* twin) {
-    return random.next(c.vocab_size, c.hidden_size, head, twin);
-  });
-  if (!c.tie_word_embeddings) {
-    model.embedding = random.next(c.vocab_size, c.hidden_size, head);
-  }
-  const std::vector<float> ones(static_cast<size_t>(c.hidden_size), 1.0f);
-  for (int64_t i = 0; i < c.num_layers; ++i) {
-    LayerWeights w;
-    w.input_norm = ones;
-    w.ar = random_attention(random, c, formats);
-    w.diff = random_attention(random, c, drafts);
-    w.post_attention_norm = ones;
-    make_mlp(w, formats.twin.has_value(), [&](auto member, PackedMatrix* twin) {
-      const bool down = member == &MlpWeights::down_proj;
-      return random.next(down ? c.hidden_size : c.intermediate_size,
-                         down ? c.intermediate_size : c.hidden_size, formats, twin);
-    });
-    model.layers.push_back(std::move(w));
-  }
-  model.final_norm = ones;
-  model.mask_embedding.assign(ones.size(), 0.01f);
-  model.config.block_size = kCopyBlockSize;
-  model.rope_inv_freq = inverse_frequencies(c);
   return model;
 }
 
