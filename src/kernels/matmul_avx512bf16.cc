@@ -83,10 +83,15 @@ ORTHRUS_INLINE void run_panels(const MatmulJob& job, int64_t panel) {
   });
 }
 
+/// Panels [begin, end), kPanels at a time, the rest in narrower tiles, but none of one panel where
+/// two of two do.
 template <int kRows, int kPanels>
 void run_rows(const MatmulJob& job, int64_t begin, int64_t end) {
-  for (; begin + kPanels <= end; begin += kPanels) run_panels<kRows, kPanels>(job, begin);
-  for (; begin < end; ++begin) run_panels<kRows, 1>(job, begin);
+  while (end - begin >= kPanels && (kPanels < 3 || end - begin != kPanels + 1)) {
+    run_panels<kRows, kPanels>(job, begin);
+    begin += kPanels;
+  }
+  if constexpr (kPanels > 1) run_rows<kRows, kPanels - 1>(job, begin, end);
 }
 
 void run(const MatmulJob& job, int64_t begin, int64_t end) {
