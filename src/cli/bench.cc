@@ -49,7 +49,7 @@ class BenchCommand : public Command {
         ->capture_default_str();
     app.add_option(
            "--cases", cases_,
-           "only these, with commas between: rows (matrix products of 1 to 32 rows), decode "
+           "only these, with commas between: rows (matrix products of 1 to 64 rows), decode "
            "(one-row steps), prefill, attention (alone), other (a step "
            "without products and attention), dual (a cycle of draft and check), cycle "
            "(what a whole cycle takes beyond those two passes)")
@@ -150,8 +150,10 @@ class BenchCommand : public Command {
   }
 
   int compare_deep() {
-    const int64_t tokens = flags_.context.value_or(kDeepContext);
-    const CompareCase deep = deep_case(named_shape(shape_), tokens, parse_draft_max(draft_max_));
+    const ModelConfig config = named_shape(shape_);
+    const int64_t tokens =
+        flags_.context.value_or(std::min(kDeepContext, config.max_position_embeddings));
+    const CompareCase deep = deep_case(config, tokens, parse_draft_max(draft_max_));
     ThreadPool pool(flags_.threads);
     const ComputeContext context{choose_isa(), pool};
     const MachineRates rates = machine_rates(context);

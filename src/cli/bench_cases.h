@@ -57,7 +57,7 @@ std::vector<BenchCase> bench_cases(const Model& model, MatmulPass& matmul, Bench
 /// Tokens that the cache of BenchSequence must hold, and rows of the largest pass.
 int64_t bench_cache_tokens(const ModelConfig& config, int64_t long_context);
 inline constexpr int64_t kBenchMaxRows = 512;
-inline constexpr int64_t kBenchMatmulRows = 32;
+inline constexpr int64_t kBenchMatmulRows = 64;
 
 /// Times all cases round robin, `reps` times, after a warm-up: what disturbs the machine for a
 /// while meets them all. `probe` measures the machine before, between and after the repetitions,

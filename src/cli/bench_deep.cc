@@ -45,7 +45,8 @@ GenerateResult DeepAnswers::answer(std::span<const int32_t> prompt, const Genera
                                  .max_seq_len = tokens_,
                                  .prefill_chunk = model_.config.block_size,
                                  .cost = &cost_,
-                                 .sink = nullptr});
+                                 .sink = nullptr,
+                                 .isa = sequence_.isa()});
   Decoder* const decoders[] = {&decoder};
   DecodeLoop::Times times;
   while (!decoder.finished()) {

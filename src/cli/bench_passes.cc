@@ -86,7 +86,7 @@ BenchSequence::BenchSequence(const Model& model, ComputeContext context, KvType 
       pool_(kv_layout(model.config, kv_type, kv_type), blocks_for(capacity)),
       table_(pool_),
       forward_(model, pool_.layout(), context, max_rows),
-      cost_(model, pool_.layout(), {1e10, 1e11, 1e11, 1e11}),  // asked for nothing
+      cost_(model, pool_.layout(), {1e10, 1e11, 1e11, 1e11}),  // any: blocks have a fixed length
       query_(noise(static_cast<size_t>(max_rows * q_size(model.config)))),
       attended_(query_.size()) {
   table_.reserve(capacity);

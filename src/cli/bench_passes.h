@@ -56,6 +56,7 @@ class BenchSequence {
   void attention_pass(int64_t rows, int64_t context_tokens);
 
   const KvLayout& layout() const { return pool_.layout(); }
+  Isa isa() const { return context_.isa; }
   BlockTable& table() { return table_; }
   Forward& forward() { return forward_; }
 

@@ -39,7 +39,7 @@ struct ModelCost {
   std::optional<WeightCost> draft_lm_head;  ///< the diffusion view's, where it has one of its own
   double kv_bytes_per_token = 0;
   double attention_macs = 0;    ///< of one row and one key it attends to, all layers and heads
-  bool attention_bf16 = false;  ///< they are products of bf16: keys and values are
+  bool attention_bf16 = false;  ///< of bf16, as keys and values are
 
   static ModelCost of(const Model& model, const KvLayout& layout);
 };

@@ -1,8 +1,11 @@
 #include "decode/row_scan.h"
 
+#include "base/error.h"
+
 namespace orthrus {
 
 void RowScan::expect(int64_t rows, const NoiseKey& first) {
+  ORTHRUS_CHECK(rows <= most_rows_);
   rows_ = rows;
   first_ = first;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "decode/row_maximum.h"
-#include "kernels/matmul.h"
+#include "kernels/output_reader.h"
 
 namespace orthrus {
 

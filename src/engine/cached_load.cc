@@ -86,7 +86,10 @@ std::string readable_name(const std::string& name) {
 bool files_are_as_described(const std::string& key) {
   const json description = parse_json(key, "its key");
   for (const json& entry : description.at("files")) {
-    const MappedFile file(entry.at("path").get<std::string>());
+    const auto path = entry.at("path").get<std::string>();
+    std::error_code error;
+    if (!fs::exists(path, error) && !error) return false;
+    const MappedFile file(path);
     if (entry.at("bytes") != file.bytes().size() || entry.at("changed") != file.changed()) {
       return false;
     }
@@ -107,11 +110,11 @@ void remove_outdated(const fs::path& folder) {
     } catch (const Error&) {
       continue;  // no whole cache
     }
-    bool usable = false;
+    bool usable = true;
     try {
       usable = files_are_as_described(key);
     } catch (const Error&) {
-      // A file is gone.
+      continue;  // a file that is there and cannot be opened now says nothing
     } catch (const json::exception&) {
       continue;  // a key of another kind
     }

@@ -1,5 +1,6 @@
 #include "engine/machine_cache.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -53,13 +54,22 @@ json read_entries(const std::string& path) {
   return json::array();
 }
 
+/// The higher rates of both: whatever disturbs a measurement makes them lower.
+MachineLimits better(MachineLimits limits, const MachineLimits& other) {
+  for (double MachineLimits::*rate : {&MachineLimits::read_gbps, &MachineLimits::fma_gflops,
+                                      &MachineLimits::int8_gops, &MachineLimits::bf16_gflops}) {
+    limits.*rate = std::max(limits.*rate, other.*rate);
+  }
+  return limits;
+}
+
 MachineRates rates_of(const MachineLimits& limits) {
   return {1e9 * limits.read_gbps, 1e9 * limits.fma_gflops, 1e9 * limits.int8_gops,
           1e9 * limits.bf16_gflops};
 }
 
-/// What was measured and could not be written: a load asks twice.
-class Unwritten {
+/// What was measured and is not in the file for good: a load asks twice.
+class SessionRates {
  public:
   std::optional<MachineRates> find(Isa isa, int threads) const {
     const std::lock_guard lock(mutex_);
@@ -96,7 +106,8 @@ std::optional<MachineLimits> read_machine_limits(const std::string& path, const 
     const auto int8 = rate(entry, "int8_gops");
     const auto bf16 = rate(entry, "bf16_gflops");
     if (read && fma && int8 && bf16) {
-      return MachineLimits{cpu, isa, threads, *read, *fma, *int8, *bf16};
+      const bool disturbed = entry.value("disturbed", json()) == true;
+      return MachineLimits{cpu, isa, threads, *read, *fma, *int8, *bf16, disturbed};
     }
   }
   return std::nullopt;
@@ -110,7 +121,8 @@ bool write_machine_limits(const std::string& path, const MachineLimits& limits) 
                      {"read_gbps", limits.read_gbps},
                      {"fma_gflops", limits.fma_gflops},
                      {"int8_gops", limits.int8_gops},
-                     {"bf16_gflops", limits.bf16_gflops}});
+                     {"bf16_gflops", limits.bf16_gflops},
+                     {"disturbed", limits.disturbed}});
   for (json& entry : read_entries(path)) {
     if (entries.size() == kMaxEntries) break;
     if (!is_entry_of(entry, limits.cpu, limits.isa, limits.threads)) {
@@ -130,20 +142,21 @@ bool write_machine_limits(const std::string& path, const MachineLimits& limits) 
 }
 
 MachineRates machine_rates(const ComputeContext& context) {
-  static Unwritten unwritten;
+  static SessionRates session;
   const std::string path = cache_path();
   const std::string isa(isa_name(context.isa));
+  std::optional<MachineLimits> before;
   if (!path.empty()) {
-    if (const auto known = read_machine_limits(path, cpu_name(), isa, context.pool.size())) {
-      return rates_of(*known);
-    }
+    before = read_machine_limits(path, cpu_name(), isa, context.pool.size());
+    if (before && !before->disturbed) return rates_of(*before);
   }
-  if (const auto known = unwritten.find(context.isa, context.pool.size())) return *known;
+  if (const auto known = session.find(context.isa, context.pool.size())) return *known;
   try {
-    const MachineLimits limits = measure_machine(context, kProbeSeconds);
+    MachineLimits limits = measure_machine(context, kProbeSeconds);
+    if (before) limits = better(limits, *before);
     const MachineRates rates = rates_of(limits);
-    if (path.empty() || !write_machine_limits(path, limits)) {
-      unwritten.keep(context.isa, context.pool.size(), rates);
+    if (path.empty() || !write_machine_limits(path, limits) || limits.disturbed) {
+      session.keep(context.isa, context.pool.size(), rates);
     }
     return rates;
   } catch (const Error&) {

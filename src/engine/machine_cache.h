@@ -11,8 +11,9 @@ namespace orthrus {
 
 /// What this machine can do at best, for the cost model: from machine.json in the user's cache
 /// ($XDG_CACHE_HOME/orthrus, default ~/.cache/orthrus), keyed by CPU, instruction set and threads;
-/// where that has no usable entry, measured in about a third of a second and written there. A
-/// cache that cannot be read or written is no error.
+/// where that has no usable entry, measured in about a third of a second and written there. What
+/// was measured while other programs had the cores is measured again by the next process, and the
+/// higher rates count. A cache that cannot be read or written is no error.
 MachineRates machine_rates(const ComputeContext& context);
 
 /// The entry of a machine.json for that CPU, instruction set and number of threads; none where the

@@ -16,7 +16,9 @@ inline constexpr int64_t kKvBlockTokens = 64;
 /// How keys and values of kKvBlockTokens tokens lie in one block of memory: layers outermost; in a
 /// layer the keys of every head, then the values of every head. Keys are in panels of 16 tokens
 /// with the tokens in lanes (so that a row's scores are 16 independent chains over head_dim);
-/// values are [tokens, head_dim]. In q8 a head's codes are followed by its f32 scales, one a token.
+/// values are [tokens, head_dim]. In bf16 pairs lie together, as instructions multiply them: a
+/// panel of keys is [head_dim / 2, 16, 2], values are [tokens / 2, head_dim, 2]. In q8 a head's
+/// codes are followed by its f32 scales, one a token.
 struct KvLayout {
   int64_t layers = 0;
   int64_t kv_heads = 0;

@@ -24,12 +24,12 @@ struct PairDotAvx512 {
   static VecAvx512 add(VecAvx512 sum, Pairs a, Pairs b) {
     return {_mm512_dpbf16_ps(sum.v, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b))};
   }
-  /// e^x for x <= 0 (at least e^-87) with a relative error of at most 2^-17, for weights that are
-  /// rounded to 2^-9 then: half the steps of vec_exp. 2^f for |f| <= 1/2 is a polynomial, a
-  /// near-minimax fit of our own with p(0) = 1.
+  /// e^x for x <= 0 with a relative error of at most 2^-17, for weights that are rounded to 2^-9
+  /// then: half the steps of vec_exp. 0 below -87, NaN stays NaN. 2^f for |f| <= 1/2 is a
+  /// polynomial, a near-minimax fit of our own with p(0) = 1.
   static VecAvx512 exp(VecAvx512 x) {
-    const __m512 bounded = _mm512_max_ps(_mm512_set1_ps(-87.0f), x.v);  // hands on NaN
-    const __m512 t = _mm512_mul_ps(bounded, _mm512_set1_ps(1.44269504f));
+    const __mmask16 kept = _mm512_cmp_ps_mask(x.v, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
+    const __m512 t = _mm512_mul_ps(x.v, _mm512_set1_ps(1.44269504f));
     const __m512 n = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     const __m512 f = _mm512_sub_ps(t, n);
     __m512 p = _mm512_set1_ps(0x1.3a02ccp-7f);
@@ -37,7 +37,7 @@ struct PairDotAvx512 {
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.ec0378p-3f));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(0x1.62e12cp-1f));
     p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    return {_mm512_scalef_ps(p, n)};
+    return {_mm512_maskz_scalef_ps(kept, p, n)};
   }
   /// Rounds to nearest even and writes 16 bf16; returns what they are.
   static VecAvx512 round(VecAvx512 x, float* out) {

@@ -11,7 +11,8 @@ namespace orthrus {
 /// The attention kernels over a vector type. A score is one chain over head_dim, an output one
 /// chain over the tokens, whatever shares the register tile: so a query's partial does not depend
 /// on its group. PairDot, where the instruction set has one, multiplies pairs of bf16: with keys
-/// and values in bf16, queries and weights are rounded to it.
+/// and values in bf16, queries and weights are rounded to it, and lie as such, 16 in the place of 8
+/// floats, where they would otherwise be floats.
 template <typename V, typename PairDot = void>
 struct AttentionImpl {
   static_assert(V::kMaxQueries <= kMaxGroupQueries);
@@ -422,8 +423,9 @@ struct AttentionImpl {
     }
     for (int q = 0; q < kQueries; ++q) {
       clear(group.partials[q], group.head_dim);
-      if (kDots<KvType::kBF16> && value_type == KvType::kBF16) {
-        softmax<kDots<KvType::kBF16>>(group.tokens[q], scores[q], group.partials[q]);
+      constexpr bool kCanRound = kDots<KvType::kBF16>;
+      if (kCanRound && value_type == KvType::kBF16) {
+        softmax<kCanRound>(group.tokens[q], scores[q], group.partials[q]);
       } else {
         softmax<false>(group.tokens[q], scores[q], group.partials[q]);
       }

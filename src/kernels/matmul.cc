@@ -42,7 +42,8 @@ MatmulJob make_job(const Activations& x, const MatmulTask& task) {
 // Outputs on their way to a reader: they lie on the thread's stack, for so many rows at once.
 constexpr int64_t kPieceFloats = 16384;
 constexpr int64_t kPieceRows = 64;
-constexpr int64_t kPiecePanels = 6;  // or a multiple: tiles are two or three panels wide
+constexpr int64_t kPiecePanels = 12;  // or a multiple: tiles are up to four panels wide
+static_assert(kPieceFloats >= kPieceRows * kLanes * kPiecePanels);
 
 // Kernels compute panels in twos: an odd one at the end of a thread's share costs as much.
 constexpr int64_t kSplitPanels = 2;

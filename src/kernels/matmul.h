@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/aligned_buffer.h"
+#include "kernels/output_reader.h"
 #include "kernels/packed_matrix.h"
 
 namespace orthrus {
@@ -47,17 +48,6 @@ class Activations {
   ActivationForms forms_;  // that are there
   AlignedBuffer groups_;   // ActivationGroup [cols padded to 64 / 32, rows]
   AlignedBuffer bf16_;     // [rows, bf16_stride]
-};
-
-/// Takes the outputs of a product while they are computed, where nobody wants them as a matrix.
-class OutputReader {
- public:
-  virtual ~OutputReader() = default;
-  /// Before the first read() of a product, in the caller's thread.
-  virtual void begin(int threads) = 0;
-  /// values: the outputs from `first` (a multiple of 16) on of a row of the task. Every output
-  /// comes once; threads [0, threads) call at the same time.
-  virtual void read(int thread, int64_t row, int64_t first, std::span<const float> values) = 0;
 };
 
 /// One product: out[i, n] = sum_k x[i, k] * weight[n, k] (+ bias[n]) for rows [row_begin, row_begin

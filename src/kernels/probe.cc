@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <limits>
 
@@ -17,9 +18,18 @@ constexpr size_t kShortProbeBytes = size_t{256} << 20;
 constexpr int kPasses = 10;
 // A timed run of the arithmetic loops: long beside starting the threads, short beside a time slice.
 constexpr double kBurstSeconds = 2e-3;
+// A thread that measures has its core for more of the time than this, if no other program wants it.
+constexpr double kOwnShare = 0.8;
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Seconds of a core that the calling thread has had.
+double own_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 const ProbeKernels& kernels_for(Isa isa) {
@@ -131,11 +141,14 @@ MachineLimits MachineProbe::measure(double seconds) const {
 }
 
 MachineLimits measure_machine(const ComputeContext& context, double seconds) {
+  const double begin = now(), own_begin = own_seconds();
   const double read_end = now() + seconds * 2 / 3;
   const AlignedBuffer memory = written_memory(context.pool, kShortProbeBytes);
   const double read_gbps = measure_read(context.pool, kernels_for(context.isa), memory, read_end);
   MachineLimits limits = measure_arithmetic(context, seconds / 3);
   limits.read_gbps = read_gbps;
+  const bool cores_enough = context.pool.size() <= usable_threads();
+  limits.disturbed = cores_enough && own_seconds() - own_begin < kOwnShare * (now() - begin);
   return limits;
 }
 

@@ -18,6 +18,7 @@ struct MachineLimits {
   double fma_gflops = 0;   ///< 1e9 f32 operations a second, a multiply-add counted as two
   double int8_gops = 0;    ///< 1e9 int8 operations a second, a multiply-add counted as two
   double bf16_gflops = 0;  ///< 1e9 operations a second of products with bf16 weights
+  bool disturbed = false;  ///< other programs had the cores meanwhile: the rates are too low
 };
 
 /// The CPU's name as the system gives it; "unknown" where it gives none.

@@ -48,7 +48,7 @@ KvLayout scratch_layout_of(KvLayout layout) {
   return layout;
 }
 
-/// A row whose logits are wanted: those of row `index` of a span's reader, or written to `out`.
+/// A row whose logits are wanted: as row `index` of a span's reader, or else written to `out`.
 struct WantedRow {
   int64_t row;
   OutputReader* reader;
@@ -61,9 +61,10 @@ class HeadRows : public OutputReader {
  public:
   explicit HeadRows(std::span<const WantedRow> rows) : rows_(rows) {}
   int64_t size() const { return static_cast<int64_t>(rows_.size()); }
-  /// Where the first of them is written; the others follow.
+  /// Where the first of them is written; the others follow, if none goes to a reader.
   float* out() const { return rows_.front().out; }
-  /// Whether any of them goes to a reader.
+  /// Whether any of them goes to a reader: then those that do not are copied piece by piece too, as
+  /// a product of their own would read lm_head once more.
   bool have_reader() const {
     return std::any_of(rows_.begin(), rows_.end(), [](const WantedRow& w) { return w.reader; });
   }
@@ -272,8 +273,9 @@ void Forward::Impl::place_rows(std::span<const Span> spans) {
       if (span.drafts() == drafts) {
         const float* const first = next_logits;
         for (int64_t i = span.logits_begin; i < span.logits_end; ++i) {
-          wanted.push_back({next + i, span.reader, i - span.logits_begin, next_logits});
-          if (span.reader == nullptr) next_logits += vocab;
+          float* const out = span.reader == nullptr ? next_logits : nullptr;
+          wanted.push_back({next + i, span.reader, i - span.logits_begin, out});
+          if (out != nullptr) next_logits += vocab;
         }
         span_logits[s] = {first, next_logits};
       }

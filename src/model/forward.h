@@ -6,7 +6,7 @@
 
 #include "cache/block_table.h"
 #include "kernels/isa.h"
-#include "kernels/matmul.h"
+#include "kernels/output_reader.h"
 #include "model/weights.h"
 
 namespace orthrus {

@@ -133,19 +133,22 @@ TEST_F(CachedLoadTest, CachesOfModelsThatAreGoneOrChangedGoWhenOneIsWritten) {
   };
   const std::string gone = other("gone"), changed = other("changed");
   other("kept");
+  const std::string closed = other("closed") + "/model.safetensors";
   dir_.write("deep/cache/mine.packed", "no cache");
   dir_.write("deep/cache/notes.txt", "nothing to do with it");
-  EXPECT_EQ(cache_files().size(), 5);
+  EXPECT_EQ(cache_files().size(), 6);
+  fs::remove(closed);
+  fs::create_directory(closed);  // is there, but cannot be read now
   fs::remove_all(gone);
   fs::last_write_time(changed + "/model.safetensors", fs::file_time_type::clock::now());
   CaughtLog log;
   EXPECT_EQ(open_bytes(options_), plain_bytes());
   EXPECT_TRUE(log.has("removed: the files of its model have changed or are gone"));
   const auto left = cache_files();
-  EXPECT_EQ(left.size(), 4);  // of "kept" and this model, and the two that are no caches
+  EXPECT_EQ(left.size(), 5);  // of "kept", "closed" and this model, and the two that are no caches
   options_.weights = WeightFormat::kQ8;
   open_bytes(options_);
-  EXPECT_EQ(cache_files().size(), 5);  // another format of the same model
+  EXPECT_EQ(cache_files().size(), 6);  // another format of the same model
 }
 
 TEST_F(CachedLoadTest, ADamagedFileIsMadeAnew) {

@@ -1,12 +1,15 @@
 #include "engine/machine_cache.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <thread>
+#include <vector>
 
 namespace orthrus {
 namespace {
@@ -126,12 +129,51 @@ TEST_F(MachineRatesInCache, MeasuresOnceAndThenReadsTheFile) {
   entry["fma_gflops"] = 456.0;
   entry["int8_gops"] = 789.0;
   entry["bf16_gflops"] = 890.0;
+  entry["disturbed"] = false;
   write(stored.dump());
   const MachineRates cached = machine_rates(context);
   EXPECT_DOUBLE_EQ(cached.bytes_per_second, 123e9);
   EXPECT_DOUBLE_EQ(cached.f32_flops, 456e9);
   EXPECT_DOUBLE_EQ(cached.int8_ops, 789e9);
   EXPECT_DOUBLE_EQ(cached.bf16_flops, 890e9);
+}
+
+TEST_F(MachineRatesInCache, MeasuresAgainWhatWasDisturbed) {
+  ThreadPool pool(3);
+  const ComputeContext context{choose_isa(), pool};
+  MachineLimits low{cpu_name(), std::string(isa_name(context.isa)), 3, 1e-3, 2e-3, 3e-3, 4e5};
+  low.disturbed = true;
+  ASSERT_TRUE(write_machine_limits(path_, low));
+  const MachineRates rates = machine_rates(context);
+  EXPECT_GT(rates.bytes_per_second, 1e6);
+  EXPECT_GT(rates.f32_flops, 2e6);
+  EXPECT_EQ(rates.bf16_flops, 4e14);  // the higher one counts
+  const auto stored = read_machine_limits(path_, low.cpu, low.isa, 3);
+  EXPECT_DOUBLE_EQ(1e9 * stored->read_gbps, rates.bytes_per_second);
+  EXPECT_EQ(machine_rates(context).bytes_per_second, rates.bytes_per_second);  // once a process
+}
+
+// A thread that shares its core with others has too little of it to measure.
+TEST_F(MachineRatesInCache, KnowsThatOtherProgramsHadTheCores) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  {
+    std::vector<std::jthread> busy;
+    for (int i = 0; i < 3; ++i) {
+      busy.emplace_back([](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+        }
+      });
+    }
+    ThreadPool pool(1);
+    EXPECT_TRUE(measure_machine({choose_isa(), pool}, 0.1).disturbed);
+  }
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
 // Two measurements are never equal in every rate.

@@ -224,7 +224,7 @@ const std::vector<int64_t> kLengths = {1,   2,   15,  16,  17,  31,  32,  63,  6
 constexpr std::pair<KvType, KvType> kTypePairs[] = {
     {KvType::kBF16, KvType::kBF16}, {KvType::kBF16, KvType::kF32}, {KvType::kF32, KvType::kBF16},
     {KvType::kF32, KvType::kF32},   {KvType::kQ8, KvType::kQ8},    {KvType::kQ8, KvType::kBF16},
-    {KvType::kF32, KvType::kQ8}};
+    {KvType::kF32, KvType::kQ8},    {KvType::kBF16, KvType::kQ8},  {KvType::kQ8, KvType::kF32}};
 
 class AttentionTest : public testing::TestWithParam<Isa> {
  protected:
@@ -380,16 +380,18 @@ TEST_P(AttentionTest, NothingBeyondTheLengthIsUsed) {
 }
 
 TEST_P(AttentionTest, NaNInAQueryIsSeenInItsRowAlone) {
-  KvLayout layout{1, 1, 64, KvType::kF32, KvType::kF32};
-  Sequence sequence(layout, 300, 12);
-  std::vector<float> bad(64, kNaN), good(64, 0.5f), bad_out(64), good_out(64);
-  AttentionRow rows[] = {{bad.data(), bad_out.data(), sequence.blocks(), 300, {}, 0},
-                         {good.data(), good_out.data(), sequence.blocks(), 300, {}, 0}};
-  AttentionWorkspace workspace;
-  attention(context_, layout, 0, 1, 0.125f, rows, workspace);
-  for (int i = 0; i < 64; ++i) {
-    EXPECT_TRUE(std::isnan(bad_out[static_cast<size_t>(i)]));
-    EXPECT_TRUE(std::isfinite(good_out[static_cast<size_t>(i)]));
+  for (auto [key_type, value_type] : kTypePairs) {
+    KvLayout layout{1, 1, 64, key_type, value_type};
+    Sequence sequence(layout, 300, 12);
+    std::vector<float> bad(64, kNaN), good(64, 0.5f), bad_out(64), good_out(64);
+    AttentionRow rows[] = {{bad.data(), bad_out.data(), sequence.blocks(), 300, {}, 0},
+                           {good.data(), good_out.data(), sequence.blocks(), 300, {}, 0}};
+    AttentionWorkspace workspace;
+    attention(context_, layout, 0, 1, 0.125f, rows, workspace);
+    for (int i = 0; i < 64; ++i) {
+      EXPECT_TRUE(std::isnan(bad_out[static_cast<size_t>(i)]));
+      EXPECT_TRUE(std::isfinite(good_out[static_cast<size_t>(i)]));
+    }
   }
 }
 
@@ -419,18 +421,22 @@ TEST_P(AttentionTest, ATokenThatIsNotFiniteInQ8IsSeenByItsReadersAlone) {
   }
 }
 
-// One key far above all others: the output is its value, exactly, wherever it stands.
+// One key far above all others: the output is its value, exactly, wherever it stands. That of bf16
+// kernels too: the value is a bf16, and the weights of all others are 0.
 TEST_P(AttentionTest, LargeScoresDoNotOverflow) {
-  KvLayout layout{1, 1, 16, KvType::kF32, KvType::kF32};
-  for (int64_t winner : {0, 200, 256, 599}) {
-    Sequence sequence(layout, 600, 13);
-    std::vector<float> key(16, 1000.0f), value(16), query(16, 1.0f), out(16);
-    for (int i = 0; i < 16; ++i) value[static_cast<size_t>(i)] = static_cast<float>(i - 7);
-    sequence.write(winner, 0, key.data(), value.data());
-    AttentionRow row{query.data(), out.data(), sequence.blocks(), 600, {}, 0};
-    AttentionWorkspace workspace;
-    attention(context_, layout, 0, 1, 1.0f, {&row, 1}, workspace);
-    for (size_t i = 0; i < 16; ++i) EXPECT_EQ(out[i], value[i]);
+  for (auto [key_type, value_type] : kTypePairs) {
+    if (value_type == KvType::kQ8) continue;  // rounds the value
+    const KvLayout layout{1, 1, 16, key_type, value_type};
+    for (int64_t winner : {0, 200, 256, 599}) {
+      Sequence sequence(layout, 600, 13);
+      std::vector<float> key(16, 1000.0f), value(16), query(16, 1.0f), out(16);
+      for (int i = 0; i < 16; ++i) value[static_cast<size_t>(i)] = static_cast<float>(i - 7);
+      sequence.write(winner, 0, key.data(), value.data());
+      AttentionRow row{query.data(), out.data(), sequence.blocks(), 600, {}, 0};
+      AttentionWorkspace workspace;
+      attention(context_, layout, 0, 1, 1.0f, {&row, 1}, workspace);
+      for (size_t i = 0; i < 16; ++i) EXPECT_EQ(out[i], value[i]);
+    }
   }
 }
 

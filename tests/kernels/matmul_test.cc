@@ -164,6 +164,20 @@ TEST(Matmul, RowsAreTheSameBitsInAnyOrderOnAnyThreads) {
   }
 }
 
+TEST(Matmul, ManyThreadsGiveTheSameBits) {
+  const auto x = random_activations(5 * 96, 11);
+  for (const TensorType type : {TensorType::kBF16, TensorType::kQ4_0}) {
+    ThreadPool one(1);
+    const PackedMatrix matrix = pack(TestMatrix(type, 333, 96).source(), WeightFormat::kAuto, one);
+    const auto expected = product(choose_isa(), one, matrix, x);
+    for (int threads : {7, 17, 64}) {  // 64: more than there are pairs of panels
+      ThreadPool pool(threads);
+      const auto out = product(choose_isa(), pool, matrix, x);
+      ASSERT_TRUE(same_bits(out.data(), expected.data(), 5 * 333)) << threads << " threads";
+    }
+  }
+}
+
 // Only its integer sums are other instructions, and those are exact.
 TEST(Matmul, AvxVnniHasTheBitsOfAvx2) {
   if (!isa_supported(Isa::kAvxVnni)) GTEST_SKIP() << "this CPU has no AVX-VNNI";
