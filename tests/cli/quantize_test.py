@@ -1,5 +1,5 @@
 """What `orthrus quantize` writes, read again by this program, by the gguf package, and by llama-cpp-python where
-that is installed (its build takes long: `make test` does not bring it).
+that is installed, for the tests or for the race (its build takes long: `make test` does not bring it, `make bench-peers` does).
 
 Usage: quantize_test.py PROGRAM SOURCE_ROOT [unittest arguments]."""
 
@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -17,7 +18,10 @@ import numpy
 
 from program import DEMO, PROGRAM, TINY, ProgramTest, main, orthrus, plain_base
 
+PEERS = pathlib.Path(__file__).parents[2] / "build/peers/venv"  # of `make bench-peers`
+
 try:
+    sys.path += map(str, PEERS.glob("lib/python*/site-packages"))  # behind the tests' own packages
     import llama_cpp
 except ImportError:
     llama_cpp = None
@@ -179,7 +183,7 @@ class Elsewhere(QuantizeTest):
                 self.assertEqual((list(view.shape), view.tensor_type), (list(base.shape), base.tensor_type))
         self.assertEqual(list(names["mask_embd.weight"].shape), [576])
 
-    @unittest.skipUnless(llama_cpp, "llama-cpp-python is not installed")
+    @unittest.skipUnless(llama_cpp, f"llama-cpp-python is neither among the tests' packages nor in {PEERS}")
     def test_llama_cpp_reads_a_plain_base(self):
         for model, flags in ((plain_base(self.folder), []), (DEMO, ["--view", "ar"])):
             for kind in ("bf16", "q8_0", "q4_0"):
