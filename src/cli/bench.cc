@@ -61,7 +61,12 @@ class BenchCommand : public Command {
            "pairs; lists for short, sampled, long and maths answers the tokens, tokens a "
            "cycle, the ratio of their times and whether the texts are identical; with --shape for "
            "deep ones: 64 tokens behind a long context that is made up, for speed alone")
-        ->check(CLI::IsMember({"ar,dual"}));
+        ->check(CLI::Validator(
+            [](std::string& value) {
+              const bool good = value == "ar,dual" || value == "dual,ar";
+              return good ? std::string() : "expected ar,dual, found " + value;
+            },
+            "ar,dual"));
     app.add_option("-c,--ctx-size,--max-seq-len,--max-model-len", flags_.context,
                    fmt::format("tokens: before the cases at a long context ({}), or of prompt and "
                                "answer of --compare together ({}; with --shape {})",

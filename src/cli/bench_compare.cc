@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/median.h"
 #include "engine/evaluate_prompts.h"
@@ -59,6 +60,7 @@ class Pairs {
       return r.prefill_seconds + r.decode_seconds;
     };
     ratios_.push_back(seconds(results[0]) / seconds(results[1]));
+    for (size_t view = 0; view < 2; ++view) seconds_[view] += seconds(results[view]);
     result_.identical &= results[0].token_ids == results[1].token_ids;
     result_.tokens += static_cast<int64_t>(results[1].token_ids.size());
     cycles_ += results[1].cycles;
@@ -70,6 +72,8 @@ class Pairs {
     r.pairs = static_cast<int64_t>(ratios_.size());
     if (ratios_.empty()) return r;
     r.ratio = median(ratios_);
+    r.ar_rate = static_cast<double>(result_.tokens) / seconds_[0];
+    r.dual_rate = static_cast<double>(result_.tokens) / seconds_[1];
     const auto [least, most] = std::minmax_element(ratios_.begin(), ratios_.end());
     r.ratio_least = *least;
     r.ratio_most = *most;
@@ -84,6 +88,7 @@ class Pairs {
   const CompareCase& case_;
   CompareResult result_;
   std::vector<double> ratios_;
+  std::array<double, 2> seconds_{};  // AR, dual
   int64_t cycles_ = 0, accepted_ = 0;
 };
 
@@ -144,6 +149,8 @@ Json compare_json(const std::vector<CompareResult>& results) {
                     {"pairs", r.pairs},
                     {"tokens", r.tokens},
                     {"tokens_per_cycle", r.tokens_per_cycle},
+                    {"dual_tokens_per_second", r.dual_rate},
+                    {"ar_tokens_per_second", r.ar_rate},
                     {"ratio_median", r.ratio},
                     {"ratio_min", r.ratio_least},
                     {"ratio_max", r.ratio_most},
@@ -153,13 +160,14 @@ Json compare_json(const std::vector<CompareResult>& results) {
 }
 
 std::string compare_table(const std::vector<CompareResult>& results) {
-  std::string text = fmt::format("{:<10}{:>8}{:>9}{:>7}{:>9}{:>14}{:>10}{:>8}{:>8}  {}\n",
+  std::string text = fmt::format("{:<10}{:>8}{:>9}{:>7}{:>9}{:>14}{:>9}{:>9}{:>11}{:>8}{:>8}  {}\n",
                                  "answers", "prompts", "longest", "pairs", "tokens", "tokens/cycle",
-                                 "dual x ar", "min", "max", "identical");
+                                 "dual t/s", "ar t/s", "dual x ar", "min", "max", "identical");
   for (const CompareResult& r : results) {
-    text += fmt::format("{:<10}{:>8}{:>9}{:>7}{:>9}{:>14.2f}{:>10.3f}{:>8.3f}{:>8.3f}  {}\n",
-                        r.name, r.prompts, r.prompt_tokens, r.pairs, r.tokens, r.tokens_per_cycle,
-                        r.ratio, r.ratio_least, r.ratio_most, r.identical ? "yes" : "no");
+    text += fmt::format(
+        "{:<10}{:>8}{:>9}{:>7}{:>9}{:>14.2f}{:>9.1f}{:>9.1f}{:>11.3f}{:>8.3f}{:>8.3f}  {}\n",
+        r.name, r.prompts, r.prompt_tokens, r.pairs, r.tokens, r.tokens_per_cycle, r.dual_rate,
+        r.ar_rate, r.ratio, r.ratio_least, r.ratio_most, r.identical ? "yes" : "no");
   }
   return text;
 }

@@ -24,9 +24,10 @@ struct CompareResult {
   int64_t prompts = 0;
   int64_t prompt_tokens = 0;  ///< of the longest one
   int64_t pairs = 0;
-  int64_t tokens = 0;           ///< of the dual runs
-  double tokens_per_cycle = 0;  ///< of the dual runs
-  double ratio = 0;             ///< median over the pairs: seconds of AR over seconds of dual
+  int64_t tokens = 0;                 ///< of the dual runs
+  double dual_rate = 0, ar_rate = 0;  ///< tokens a second of all runs, prefill included
+  double tokens_per_cycle = 0;        ///< of the dual runs
+  double ratio = 0;                   ///< median over the pairs: seconds of AR over seconds of dual
   double ratio_least = 0, ratio_most = 0;
   bool identical = true;  ///< every dual answer equals its AR answer
 };

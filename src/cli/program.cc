@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <new>
 
 #include "base/error.h"
@@ -78,12 +79,30 @@ void refuse_extras(const CLI::App& app, const char* command) {
   if (end_of_flags != extras.end()) extras.erase(end_of_flags);
   if (extras.empty()) return;
   const std::string& first = extras.front();
-  if (!flag || !first.starts_with('-')) fail_usage("unexpected argument {}", printable(first));
+  if (!flag || !first.starts_with('-')) {
+    const bool model = app.get_option_no_throw("--model") != nullptr;
+    fail_usage("unexpected argument {}{}", printable(first), model ? " (-m names a model)" : "");
+  }
   const std::string name = first.substr(0, first.find('='));
   refuse_foreign_flag(name);
   fail_usage("unknown flag {}{}: `orthrus {} --help` lists them", printable(name),
              nearest_hint(name.substr(std::min<size_t>(2, name.size())), long_flags(app), "--"),
              command);
+}
+
+// The value of --cache-packed is optional, so it has to follow "="; nobody means a folder as the
+// text to answer.
+void refuse_loose_folder(const std::vector<std::string>& arguments) {
+  const auto flag = std::find(arguments.begin(), arguments.end(), "--cache-packed");
+  if (flag == arguments.end() || flag + 1 == arguments.end()) return;
+  const std::string& value = flag[1];
+  const auto begins = [&](const char* text) { return value.starts_with(text); };
+  std::error_code error;
+  if (value == "on" || value == "off" || begins("/") || begins("./") || begins("../") ||
+      begins("~/") || std::filesystem::is_directory(value, error)) {
+    fail_usage("--cache-packed {0}: expected the value behind a \"=\": --cache-packed={0}",
+               printable(value));
+  }
 }
 
 // An empty value is most often a shell variable that is not set: for no flag is it the same as
@@ -124,6 +143,7 @@ int run_command(const CommandEntry& entry, std::vector<std::string> arguments) {
       "flags from a YAML or JSON file, by their long names as listed here or the keys of "
       "the article (docs/formats.md lists those); the command line wins");
   refuse_empty_values(app);
+  refuse_loose_folder(arguments);
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));

@@ -104,6 +104,8 @@ class WrongFlags(ProgramTest):
         self.assertEqual(self.succeed("tokenize", "-m", TINY, "--", "a", "--", "b"), self.succeed("tokenize", "-m", TINY, "-p", "a -- b"))
         self.assertIn("already there", self.succeed("pull", "--", DEMO))
         self.refuse(2, "unexpected argument -x", "version", "--", "-x")
+        self.refuse(2, r"unexpected argument model.gguf \(-m names a model\)", "serve", "model.gguf")
+        self.refuse(2, "--compare: expected ar,dual, found ar", "bench", "-m", TINY, "--compare", "ar")
 
     def test_empty_values(self):
         for command, flag in (("run", "--config"), ("run", "--adapter"), ("run", "-m"), ("run", "-f"), ("run", "-sys"),
@@ -147,6 +149,9 @@ class WrongFlags(ProgramTest):
                         f"--cache-packed={in_the_way}", env=home)
             self.assertFalse(usual.exists())
             # A value of the flag needs the sign: the next word is the prompt's.
+            for value in (folder, "on", "./here"):
+                self.refuse(2, f'--cache-packed {value}: expected the value behind a "=": --cache-packed={value}', *run,
+                            "--cache-packed", value, env=home)
             for flags in (["--cache-packed"], ["--cache-packed=on"], ["--cache-packed", "-n", "8"], [f"--cache-packed={named}"]):
                 self.assertEqual(self.succeed(*run, *flags, env=home), plain)
             first, = usual.iterdir()
