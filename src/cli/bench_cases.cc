@@ -33,7 +33,7 @@ class CaseList {
         long_context_(long_context) {}
 
   std::vector<BenchCase> make() {
-    for (const int64_t rows : {1, 2, 4, 8, 16, 32, kBenchMatmulRows}) add_rows(rows);
+    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64}) add_rows(rows);
     for (const int64_t context : {kShortContext, long_context_}) add_decode(context);
     for (const int64_t rows : {128, 512}) add_prefill(rows);
     for (const int64_t rows : {1, 4, 16, 64}) add_attention(rows, long_context_);

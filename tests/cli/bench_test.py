@@ -27,7 +27,7 @@ class Bench(ProgramTest):
             self.assertGreater(min(values), 0)
             self.assertAlmostEqual(report["machine"][rate], statistics.median(values))
         found = [(c["name"], c["rows"], c["context"]) for c in report["cases"]]
-        self.assertEqual(found, [("rows", rows, None) for rows in (1, 2, 4, 8, 16, 32)] + [("decode", 1, 256)] +
+        self.assertEqual(found, [("rows", rows, None) for rows in (1, 2, 4, 8, 16, 32, 64)] + [("decode", 1, 256)] +
                          [("dual", block, 256) for block in (2, 4, 8)])
         by_name = {(c["name"], c["rows"]): c for c in report["cases"]}
         for case in report["cases"]:
@@ -46,7 +46,7 @@ class Bench(ProgramTest):
         self.assertEqual(report["model"], "smollm2-135m")
         self.assertIn(report["draft_weights"], ("same", "q4"))  # q8 weights: as it pays here
         self.assertEqual([(c["rows"], c["weights"]) for c in report["cases"]],
-                         [(rows, "q8") for rows in (1, 2, 4, 8, 16, 32)])
+                         [(rows, "q8") for rows in (1, 2, 4, 8, 16, 32, 64)])
 
     def test_the_weights_are_those_that_run(self):
         report = self.bench("-m", DEMO, "--weights", "q8", "--cases", "decode")
@@ -69,7 +69,7 @@ class Bench(ProgramTest):
                           for result in report["compare"]], [("deep", 536, 64, True)])
 
     def test_contexts_have_bounds(self):
-        for flags, found in ((("--compare", "ar,dual"), "found 12288 to compare at"), (("-c", "8192"), "found 8192 before a pass")):
+        for flags, found in ((("--compare", "ar,dual", "-c", "12288"), "found 12288 to compare at"), (("-c", "8192"), "found 8192 before a pass")):
             self.refuse(2, f"smollm2-135m has positions for 8192 tokens, {found}", "bench", "--shape", "smollm2-135m", *flags)
 
 
