@@ -132,8 +132,9 @@ void add_form_flags(CLI::App& app, GenerationFlags& flags) {
 
 // The folder that a value of --cache-packed stands for; "" for none.
 std::string packed_cache_folder(const std::string& value) {
+  const std::string word = CLI::detail::to_lower(value);
   const auto is_one_of = [&](std::initializer_list<const char*> words) {
-    return std::find(words.begin(), words.end(), value) != words.end();
+    return std::find(words.begin(), words.end(), word) != words.end();
   };
   if (is_one_of({"", "false", "off", "no", "0"})) return {};
   if (is_one_of({"true", "on", "yes", "1"})) return cached_model_directory("packed");

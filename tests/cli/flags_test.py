@@ -141,7 +141,7 @@ class WrongFlags(ProgramTest):
             home = {"XDG_CACHE_HOME": folder}
             usual, named = pathlib.Path(folder, "orthrus/packed"), pathlib.Path(folder, "named")
             config = pathlib.Path(folder, "config.yaml")
-            for value in ("false", "off", "no", "0"):
+            for value in ("false", "off", "OFF", "no", "0"):
                 self.assertEqual(self.succeed(*run, f"--cache-packed={value}", env=home), plain)
             in_the_way = pathlib.Path(folder, "file")
             in_the_way.write_text("no folder")

@@ -136,7 +136,8 @@ TEST_F(CachedLoadTest, CachesOfModelsThatAreGoneOrChangedGoWhenOneIsWritten) {
   const std::string closed = other("closed") + "/model.safetensors";
   dir_.write("deep/cache/mine.packed", "no cache");
   dir_.write("deep/cache/notes.txt", "nothing to do with it");
-  EXPECT_EQ(cache_files().size(), 6);
+  other("no\xff-utf8");
+  EXPECT_EQ(cache_files().size(), 7);
   fs::remove(closed);
   fs::create_directory(closed);  // is there, but cannot be read now
   fs::remove_all(gone);
@@ -145,10 +146,11 @@ TEST_F(CachedLoadTest, CachesOfModelsThatAreGoneOrChangedGoWhenOneIsWritten) {
   EXPECT_EQ(open_bytes(options_), plain_bytes());
   EXPECT_TRUE(log.has("removed: the files of its model have changed or are gone"));
   const auto left = cache_files();
-  EXPECT_EQ(left.size(), 5);  // of "kept", "closed" and this model, and the two that are no caches
+  // Of "kept", "closed", the one without UTF-8 and this model, and the two that are no caches.
+  EXPECT_EQ(left.size(), 6);
   options_.weights = WeightFormat::kQ8;
   open_bytes(options_);
-  EXPECT_EQ(cache_files().size(), 6);  // another format of the same model
+  EXPECT_EQ(cache_files().size(), 7);  // another format of the same model
 }
 
 TEST_F(CachedLoadTest, ADamagedFileIsMadeAnew) {
