@@ -140,7 +140,7 @@ class Case:
             file.unlink()
         log(f"{self.name} {self.weights}: a prompt of about {self.context} tokens")
         plan = self.plan()
-        full = self.answer(self.long_prompt(), "--draft-max", "31", "--temp", "0.8", "--seed", "1")
+        full = self.answer(self.long_prompt(), "--draft-max", "31", "--temp", "0.8", "--top-p", "0.9", "--seed", "1")
         return [self.name, self.weights, f"{full['prompt_tokens'] + full['completion_tokens']:,}", f"{full['prefill_seconds']:.0f}",
                 f"{full['peak'] / 1e9:.3f}", f"{plan['total_bytes'] / 1e9:.3f}", f"{full['peak'] / plan['total_bytes'] - 1:+.1%}",
                 *(f"{1 / case['seconds']:.1f}" for case in bench["cases"])]

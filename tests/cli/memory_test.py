@@ -49,7 +49,7 @@ def plan_is_what_it_takes(program, root, folder):
     import sizes
     case = sizes.Case(program, pathlib.Path(folder), "small:bf16:4096")
     prompt, failures = case.long_prompt(), 0
-    drafts = ("--draft-max", "31", "--temp", "0.8", "--seed", "1")
+    drafts = ("--draft-max", "31", "--temp", "0.8", "--top-p", "0.9", "--seed", "1")
     for name, of_both, of_run in (("dual", (), drafts), ("dual, rejection", ("--consensus", "rejection"), drafts),
                                   ("ar", ("--view", "ar"), ("--temp", "0"))):
         planned = case.plan(*of_both)["total_bytes"]
