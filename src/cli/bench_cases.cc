@@ -22,6 +22,14 @@ double time_of(Fn&& fn) {
   return monotonic_seconds() - start;
 }
 
+/// Seconds of the two passes of a cycle, draft and verify.
+double passes_of_cycle(BenchSequence& sequence, int64_t block, int64_t context) {
+  return time_of([&] {
+    sequence.diffusion_pass(block, context);
+    sequence.ar_pass(block, context, block);
+  });
+}
+
 class CaseList {
  public:
   CaseList(const Model& model, MatmulPass& matmul, BenchSequence& sequence,
@@ -110,17 +118,13 @@ class CaseList {
   void add_dual(int64_t block, int64_t context) {
     if (!wanted("dual", context + block) || block > model_.config.block_size) return;
     BenchSequence& sequence = sequence_;
-    cases_.push_back({"dual",
-                      block,
-                      context,
-                      {work(View::kDiffusion, block, context, block - 1),
-                       work(View::kAr, block, context, block)},
-                      [&sequence, block, context] {
-                        return time_of([&] {
-                          sequence.diffusion_pass(block, context);
-                          sequence.ar_pass(block, context, block);
-                        });
-                      }});
+    cases_.push_back(
+        {"dual",
+         block,
+         context,
+         {work(View::kDiffusion, block, context, block - 1),
+          work(View::kAr, block, context, block)},
+         [&sequence, block, context] { return passes_of_cycle(sequence, block, context); }});
   }
 
   /// What a cycle takes beyond its two passes: planning, drawing tokens, consensus, bookkeeping.
@@ -128,10 +132,7 @@ class CaseList {
     if (!wanted("cycle", context + block) || block > model_.config.block_size) return;
     BenchSequence& sequence = sequence_;
     cases_.push_back({"cycle", block, context, {}, [&sequence, block, context] {
-                        const double passes = time_of([&] {
-                          sequence.diffusion_pass(block, context);
-                          sequence.ar_pass(block, context, block);
-                        });
+                        const double passes = passes_of_cycle(sequence, block, context);
                         return sequence.cycle_seconds(block, context) - passes;
                       }});
   }
@@ -153,15 +154,6 @@ double limit_seconds(const std::vector<PassWork>& passes, const MachineLimits& m
                             (pass.bf16_ops > 0 ? pass.bf16_ops / (1e9 * machine.bf16_gflops) : 0));
   }
   return seconds;
-}
-
-/// The better of both in every rate: what the machine could do between the two.
-MachineLimits better(MachineLimits a, const MachineLimits& b) {
-  a.read_gbps = std::max(a.read_gbps, b.read_gbps);
-  a.fma_gflops = std::max(a.fma_gflops, b.fma_gflops);
-  a.int8_gops = std::max(a.int8_gops, b.int8_gops);
-  a.bf16_gflops = std::max(a.bf16_gflops, b.bf16_gflops);
-  return a;
 }
 
 /// Median of every rate.

@@ -5,9 +5,8 @@
 
 namespace orthrus {
 
-void RowMaximum::add(const float* x, int64_t first, int64_t count) {
+void RowMaximum::add(const float* x, int64_t first, int64_t count, int64_t largest) {
   constexpr int64_t kTokens = 4 * kNoiseGroups;
-  const int64_t largest = draw_.ops->argmax(x, count);
   if (largest < 0) {
     usable_ = false;
     return;

@@ -26,7 +26,11 @@ class RowMaximum {
   RowMaximum(const RowDraw& draw, const NoiseKey& noise) : draw_(draw), noise_(noise) {}
 
   /// Logits of the tokens [first, first + count); first is a multiple of 4.
-  void add(const float* x, int64_t first, int64_t count);
+  void add(const float* x, int64_t first, int64_t count) {
+    add(x, first, count, draw_.ops->argmax(x, count));
+  }
+  /// The same where their argmax is known.
+  void add(const float* x, int64_t first, int64_t count, int64_t largest);
   /// What another one found in other pieces of the row.
   void add(const RowMaximum& other);
   /// None where a logit was NaN or +inf, or all were -inf.

@@ -270,7 +270,7 @@ std::optional<int32_t> Sampler::choose(std::span<const float> logits,
   const NoiseKey noise = key(static_cast<int64_t>(history.size()), stream);
   if (!filter(*row)) {
     RowMaximum best(draw_of_rows(), noise);
-    best.add(row->x, 0, size_);
+    best.add(row->x, 0, size_, row->best);
     return best.token();
   }
   int32_t best = -1;

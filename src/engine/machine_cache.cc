@@ -1,6 +1,5 @@
 #include "engine/machine_cache.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -52,15 +51,6 @@ json read_entries(const std::string& path) {
     // Measured anew: a broken cache costs a third of a second.
   }
   return json::array();
-}
-
-/// The higher rates of both: whatever disturbs a measurement makes them lower.
-MachineLimits better(MachineLimits limits, const MachineLimits& other) {
-  for (double MachineLimits::*rate : {&MachineLimits::read_gbps, &MachineLimits::fma_gflops,
-                                      &MachineLimits::int8_gops, &MachineLimits::bf16_gflops}) {
-    limits.*rate = std::max(limits.*rate, other.*rate);
-  }
-  return limits;
 }
 
 MachineRates rates_of(const MachineLimits& limits) {

@@ -119,6 +119,14 @@ MachineLimits measure_arithmetic(const ComputeContext& context, double seconds) 
 
 }  // namespace
 
+MachineLimits better(MachineLimits limits, const MachineLimits& other) {
+  for (double MachineLimits::*rate : {&MachineLimits::read_gbps, &MachineLimits::fma_gflops,
+                                      &MachineLimits::int8_gops, &MachineLimits::bf16_gflops}) {
+    limits.*rate = std::max(limits.*rate, other.*rate);
+  }
+  return limits;
+}
+
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

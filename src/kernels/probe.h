@@ -21,6 +21,9 @@ struct MachineLimits {
   bool disturbed = false;  ///< other programs had the cores meanwhile: the rates are too low
 };
 
+/// The higher rates of both: whatever disturbs a measurement makes them lower.
+MachineLimits better(MachineLimits limits, const MachineLimits& other);
+
 /// The CPU's name as the system gives it; "unknown" where it gives none.
 std::string cpu_name();
 
