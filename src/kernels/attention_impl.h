@@ -237,11 +237,13 @@ struct AttentionImpl {
   }
 
   /// Adds tokens [begin, end) of the chunk, weighted, to dimensions [d, d + 16 kWidth) of kQueries
-  /// queries from `first` on.
+  /// queries from `first` on. Of values in bf16, which lie in pairs of tokens, `begin` is the first
+  /// of one.
   template <KvType kType, int kQueries, int kWidth>
   static void value_tile(const ChunkGroup& group, int first, int64_t d, int begin, int end,
                          const Scores& weights) {
     constexpr int64_t kBytes = static_cast<int64_t>(KvLayout::type_bytes(kType));
+    constexpr int kTokens = kType == KvType::kBF16 ? 2 : 1;  // side by side in a row
     V sum[kQueries][kWidth];
 #pragma GCC unroll 16
     for (int q = 0; q < kQueries; ++q) {
@@ -256,18 +258,20 @@ struct AttentionImpl {
       const int block_end = block_begin + static_cast<int>(kKvBlockTokens);
       const int stop = end < block_end ? end : block_end;
       const std::byte* row =
-          group.values[block] + ((begin - block_begin) * group.head_dim + d) * kBytes;
+          group.values[block] + ((begin - block_begin) * group.head_dim + kTokens * d) * kBytes;
       const ptrdiff_t ahead = ahead_of_values(group, block);
-      for (; begin < stop; ++begin, row += group.head_dim * kBytes) {
-        V value[kWidth];
-#pragma GCC unroll 16
-        for (int w = 0; w < kWidth; ++w) value[w] = load_values<kType>(row + 16 * w * kBytes);
-        fetch(row, ahead, 16 * kWidth * kBytes);
-#pragma GCC unroll 16
-        for (int q = 0; q < kQueries; ++q) {
-          const V weight = V::broadcast(weights[first + q][begin]);
-#pragma GCC unroll 16
-          for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(value[w], weight, sum[q][w]);
+      for (; begin + kTokens <= stop; begin += kTokens, row += kTokens * group.head_dim * kBytes) {
+        fetch(row, ahead, 16 * kWidth * kTokens * kBytes);
+        if constexpr (kTokens == 2) {
+          add_pair<2, kQueries, kWidth>(row, first, begin, weights, sum);
+        } else {
+          add_token<kType, kQueries, kWidth>(row, first, begin, weights, sum);
+        }
+      }
+      if constexpr (kTokens == 2) {
+        if (begin < stop) {  // the last token alone: what lies beside it is not to be seen
+          add_pair<1, kQueries, kWidth>(row, first, begin, weights, sum);
+          ++begin;
         }
       }
     }
@@ -280,41 +284,19 @@ struct AttentionImpl {
     }
   }
 
-  /// The same of values in bf16: tokens lie in pairs, `begin` is the first of one.
-  template <int kQueries, int kWidth>
-  static void value_pair_tile(const ChunkGroup& group, int first, int64_t d, int begin, int end,
-                              const Scores& weights) {
-    V sum[kQueries][kWidth];
+  template <KvType kType, int kQueries, int kWidth>
+  __attribute__((always_inline)) static void add_token(const std::byte* row, int first, int token,
+                                                       const Scores& weights,
+                                                       V (&sum)[kQueries][kWidth]) {
+    constexpr int64_t kBytes = static_cast<int64_t>(KvLayout::type_bytes(kType));
+    V value[kWidth];
+#pragma GCC unroll 16
+    for (int w = 0; w < kWidth; ++w) value[w] = load_values<kType>(row + 16 * w * kBytes);
 #pragma GCC unroll 16
     for (int q = 0; q < kQueries; ++q) {
+      const V weight = V::broadcast(weights[first + q][token]);
 #pragma GCC unroll 16
-      for (int w = 0; w < kWidth; ++w) {
-        sum[q][w] = V::load(group.partials[first + q] + kPartialHeader + d + 16 * w);
-      }
-    }
-    while (begin < end) {
-      const int block = begin / static_cast<int>(kKvBlockTokens);
-      const int block_begin = block * static_cast<int>(kKvBlockTokens);
-      const int block_end = block_begin + static_cast<int>(kKvBlockTokens);
-      const int stop = end < block_end ? end : block_end;
-      const std::byte* row =
-          group.values[block] + ((begin - block_begin) * group.head_dim + 2 * d) * 2;
-      const ptrdiff_t ahead = ahead_of_values(group, block);
-      for (; begin + 1 < stop; begin += 2, row += group.head_dim * 4) {
-        fetch(row, ahead, 64 * kWidth);
-        add_pair<2, kQueries, kWidth>(row, first, begin, weights, sum);
-      }
-      if (begin < stop) {  // the last token alone: what lies beside it is not to be seen
-        add_pair<1, kQueries, kWidth>(row, first, begin, weights, sum);
-        ++begin;
-      }
-    }
-#pragma GCC unroll 16
-    for (int q = 0; q < kQueries; ++q) {
-#pragma GCC unroll 16
-      for (int w = 0; w < kWidth; ++w) {
-        sum[q][w].store(group.partials[first + q] + kPartialHeader + d + 16 * w);
-      }
+      for (int w = 0; w < kWidth; ++w) sum[q][w] = mul_add(value[w], weight, sum[q][w]);
     }
   }
 
@@ -357,11 +339,7 @@ struct AttentionImpl {
   static void add_values(const ChunkGroup& group, int first, int begin, int end,
                          const Scores& weights, int64_t d = 0) {
     for (; d + 16 * kWidth <= group.head_dim; d += 16 * kWidth) {
-      if constexpr (kType == KvType::kBF16) {
-        value_pair_tile<kQueries, kWidth>(group, first, d, begin, end, weights);
-      } else {
-        value_tile<kType, kQueries, kWidth>(group, first, d, begin, end, weights);
-      }
+      value_tile<kType, kQueries, kWidth>(group, first, d, begin, end, weights);
     }
     if constexpr (kWidth > 1) {
       add_values<kType, kQueries, kWidth / 2>(group, first, begin, end, weights, d);
